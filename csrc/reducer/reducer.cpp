@@ -1,0 +1,237 @@
+#include "reducer/reducer.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "kernels/kernels.hpp"
+#include "reducer/all_reduce_hook.hpp"
+#include "trace/trace.hpp"
+
+namespace minitorch {
+namespace {
+
+Nanoseconds now() {
+  return Trace::now_ns();
+}
+
+std::string bucket_args(const Bucket& bucket) {
+  return "{\"bucket\": " + std::to_string(bucket.index()) +
+         ", \"bytes\": " + std::to_string(bucket.bytes()) +
+         ", \"label\": " + json_string(bucket.label()) + "}";
+}
+
+}  // namespace
+
+Reducer::Reducer(std::shared_ptr<Group> group, std::vector<Parameter> parameters,
+                 const BucketAssignment& assignment, ReducerOptions options)
+    : group_(std::move(group)), parameters_(std::move(parameters)), options_(std::move(options)) {
+  if (options_.rebuild_limits.empty())
+    throw std::invalid_argument("Reducer: there is no bucket size limit");
+  hook_ = std::make_unique<AllReduceHook>(group_);
+  const std::size_t count = parameters_.size();
+  if (options_.find_unused_parameters) {
+    used_here_ = std::make_shared<std::vector<std::int32_t>>(count, 0);
+    used_sum_ = std::make_shared<std::vector<std::int32_t>>(count, 0);
+  }
+  lay_out(assignment);
+}
+
+Reducer::~Reducer() = default;
+
+void Reducer::reset_pass() {
+  phase_ = Phase::kIdle;
+  pass_open_ = false;
+  waiting_for_.clear();
+  for (const Bucket& bucket : buckets_) waiting_for_.push_back(bucket.slots().size());
+  ready_.assign(parameters_.size(), false);
+  ready_order_.clear();
+  next_to_launch_ = 0;
+  pending_.clear();
+  pending_.resize(buckets_.size());
+  step_.buckets.assign(buckets_.size(), BucketTimes{});
+  for (std::size_t b = 0; b < buckets_.size(); ++b) step_.buckets[b].bytes = buckets_[b].bytes();
+}
+
+// --- before forward ------------------------------------------------------------------------------
+
+void Reducer::ensure_finished() {
+  if (phase_ == Phase::kFilling && next_to_launch_ == 0 && pass_open_) {
+    // The pass never came to its end: it raised. No other rank has seen anything of it.
+    reset_pass();
+    return;
+  }
+  if (std::string complaint = unfinished(); !complaint.empty()) throw std::runtime_error(complaint);
+}
+
+std::vector<std::size_t> Reducer::missing() const {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < ready_.size(); ++i) {
+    if (!ready_[i]) result.push_back(i);
+  }
+  return result;
+}
+
+void Reducer::mark_forward_start() {
+  step_.forward_start = now();
+}
+
+// --- after forward -------------------------------------------------------------------------------
+
+void Reducer::prepare_for_backward() {
+  const Nanoseconds forward_start = step_.forward_start;
+  reset_pass();
+  step_ = StepTimes{
+      .forward_start = forward_start, .forward_end = now(), .buckets = std::move(step_.buckets)};
+  phase_ = Phase::kArmed;
+}
+
+// --- during backward -----------------------------------------------------------------------------
+
+void Reducer::mark_backward_start() {
+  if (step_.backward_start == 0) step_.backward_start = now();
+}
+
+void Reducer::mark_used(std::size_t parameter) {
+  if (used_here_) (*used_here_)[parameter] = 1;
+}
+
+double Reducer::division_factor() const {
+  return hook_->wants_division() ? 1.0 / static_cast<double>(group_->size()) : 1.0;
+}
+
+void Reducer::fill_slot(const Bucket& bucket, const Slot& slot, const void* gradient) const {
+  std::byte* target = bucket.address(slot);
+  const std::size_t bytes = slot.elements * size_of(bucket.dtype());
+  if (gradient == nullptr) {
+    std::fill_n(target, bytes, std::byte{0});
+  } else if (const double factor = division_factor(); factor != 1.0) {
+    kernels::copy_scaled(bucket.dtype(), target, gradient, slot.elements, factor);
+  } else if (gradient != target) {
+    std::copy_n(static_cast<const std::byte*>(gradient), bytes, target);
+  }
+}
+
+bool Reducer::mark_ready(std::size_t parameter, const void* gradient) {
+  if (phase_ == Phase::kIdle) return false;
+  require_unmarked(parameter);
+  if (phase_ == Phase::kArmed) phase_ = Phase::kFilling;
+  pass_open_ = true;
+  const Nanoseconds arrived = now();
+  if (step_.backward_start == 0) step_.backward_start = arrived;
+
+  const Location location = locations_[parameter];
+  const Bucket& bucket = buckets_[location.bucket];
+  fill_slot(bucket, bucket.slots()[location.slot], gradient);
+  ready_[parameter] = true;
+  ready_order_.push_back(parameter);
+  if (group_->trace().enabled()) note_ready("gradient ready: " + parameters_[parameter].name, {});
+  if (--waiting_for_[location.bucket] > 0) return false;
+
+  step_.buckets[location.bucket].ready = now();
+  if (group_->trace().enabled()) {
+    note_ready("bucket " + std::to_string(location.bucket) + " ready", bucket_args(bucket));
+  }
+  launch_ready_buckets();
+  return phase_ == Phase::kDraining;
+}
+
+void Reducer::note_ready(const std::string& what, std::string args) const {
+  const Nanoseconds moment = now();
+  group_->trace().record({.name = what,
+                          .category = "ready",
+                          .track = "compute",
+                          .begin_ns = moment,
+                          .end_ns = moment,
+                          .args = std::move(args)});
+}
+
+// Strictly in index order: a bucket that is ready early waits for its predecessors, on every rank
+// alike.
+void Reducer::launch_ready_buckets() {
+  while (next_to_launch_ < buckets_.size() && waiting_for_[next_to_launch_] == 0) {
+    const std::size_t b = next_to_launch_;
+    step_.buckets[b].launched = now();
+    pending_[b] = hook_->launch(buckets_[b]);
+    ++next_to_launch_;
+  }
+  if (next_to_launch_ == buckets_.size()) {
+    phase_ = Phase::kDraining;
+    launch_used_map();
+  }
+}
+
+void Reducer::launch_used_map() {
+  if (!used_here_) return;
+  // A fresh copy: the map of the step before may still be on its way, as long as nobody needed it.
+  used_sum_ = std::make_shared<std::vector<std::int32_t>>(*used_here_);
+  used_work_ = group_->all_reduce(used_sum_->data(), used_sum_->size(), Dtype::kInt32,
+                                  ReduceOp::kSum, used_sum_, "used-parameter map");
+}
+
+// --- end of backward -----------------------------------------------------------------------------
+
+void Reducer::begin_draining() {
+  if (phase_ != Phase::kDraining) throw std::logic_error("Reducer: nothing to wait for");
+  pass_open_ = false;
+  step_.compute_end = now();
+}
+
+void Reducer::wait_bucket(std::size_t bucket) {
+  if (phase_ != Phase::kDraining) throw std::logic_error("Reducer: nothing to wait for");
+  Pending& pending = *pending_.at(bucket);
+  const Nanoseconds from = now();
+  pending.wait(options_.while_waiting);
+  const Nanoseconds to = now();
+  step_.waited += to - from;
+  if (group_->trace().enabled()) {
+    group_->trace().record({.name = "wait for bucket " + std::to_string(bucket),
+                            .category = "wait",
+                            .track = "compute",
+                            .begin_ns = from,
+                            .end_ns = to,
+                            .args = bucket_args(buckets_[bucket])});
+  }
+  BucketTimes& times = step_.buckets[bucket];
+  times.started = pending.started();
+  times.finished = pending.finished();
+}
+
+bool Reducer::used_anywhere(std::size_t parameter) {
+  if (!used_here_ || (*used_here_)[parameter] != 0) return true;
+  if (used_work_) wait_for(*used_work_, options_.while_waiting);
+  return (*used_sum_)[parameter] > 0;
+}
+
+std::span<const std::int32_t> Reducer::used_map() {
+  if (used_work_) wait_for(*used_work_, options_.while_waiting);
+  return used_sum_ ? std::span<const std::int32_t>(*used_sum_) : std::span<const std::int32_t>();
+}
+
+void Reducer::finish() {
+  if (phase_ != Phase::kDraining) throw std::logic_error("Reducer: nothing to finish");
+  step_.handed_back = now();
+  last_step_ = step_;
+  if (iterations_ > 0) total_ += measure_overlap(last_step_);
+  last_ready_order_ = ready_order_;
+  if (used_here_) std::ranges::fill(*used_here_, 0);
+  ++iterations_;
+  reset_pass();
+}
+
+Overlap Reducer::mean_overlap() const {
+  if (iterations_ < 2) return measure_overlap(last_step_);
+  return total_ / static_cast<std::int64_t>(iterations_ - 1);
+}
+
+void Reducer::register_hook(std::unique_ptr<CommunicationHook> hook) {
+  if (user_hook_) {
+    throw std::runtime_error(
+        "register_comm_hook or register_builtin_comm_hook can only be called once.");
+  }
+  user_hook_ = true;
+  hook_ = std::move(hook);
+}
+
+}  // namespace minitorch
