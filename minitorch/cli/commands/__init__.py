@@ -1,0 +1,1 @@
+"""One file per subcommand; the file's name is the subcommand's."""

@@ -1,0 +1,90 @@
+"""From bucket caps and parameters to buckets; the rule itself is ``csrc/reducer/buckets.hpp``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._native import core
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from minitorch.tensor import Tensor
+
+MIB = 2**20
+DEFAULT_BUCKET_CAP_MB = 25
+# The first bucket of an unset cap is small: the sooner something is on the wire, the more can be
+# hidden.
+DEFAULT_FIRST_BUCKET_MB = 1
+
+_NO_LIMIT = 2**63 - 1
+
+
+def bucket_limits(cap_mb: float | None, cap_mb_list: Sequence[float] | None) -> list[int]:
+    """Return the sizes in bytes at which buckets close; the last one repeats.
+
+    Parameters
+    ----------
+    cap_mb
+        One cap for all buckets; None: 25 MiB, and 1 MiB for the first bucket.
+    cap_mb_list
+        A cap for each bucket; takes precedence.
+    """
+    if cap_mb_list:
+        caps: list[float] = list(cap_mb_list)
+    elif cap_mb is None:
+        caps = [DEFAULT_FIRST_BUCKET_MB, DEFAULT_BUCKET_CAP_MB]
+    else:
+        caps = [cap_mb]
+    for cap in caps:
+        if not cap >= 0:
+            raise ValueError(f"bucket_cap_mb must not be negative, got {cap}")
+    return [int(cap * MIB) for cap in caps]
+
+
+def first_assignment(
+    parameters: Sequence[Tensor], limits: Sequence[int], *, final: bool
+) -> tuple[list[list[int]], list[int]]:
+    """Buckets of the first iteration: in reverse, since the last layer's gradients come first.
+
+    One bucket per dtype as long as the order of readiness is unknown, since the rebuild will cut
+    anew. If these buckets are ``final`` (find_unused_parameters), the limits hold from the start.
+    """
+    indices, per_bucket = compute_bucket_assignment_by_size(
+        parameters, limits if final else [_NO_LIMIT]
+    )
+    return indices[::-1], per_bucket[::-1]
+
+
+def compute_bucket_assignment_by_size(
+    tensors: Sequence[Tensor],
+    bucket_size_limits: Sequence[int],
+    expect_sparse_gradient: Sequence[bool] = (),
+    tensor_indices: Sequence[int] = (),
+) -> tuple[list[list[int]], list[int]]:
+    """Assign tensors to buckets, greedily per dtype; a bucket closes once it reaches its limit.
+
+    PyTorch's ``dist._compute_bucket_assignment_by_size``; the rule is told in
+    ``csrc/reducer/buckets.hpp``.
+
+    Parameters
+    ----------
+    bucket_size_limits
+        Bytes: the limit of each dtype's first bucket, second bucket, ...; the last one repeats.
+    expect_sparse_gradient
+        Which tensors travel alone.
+    tensor_indices
+        Numbers to report in place of positions, in the order in which gradients become ready.
+
+    Returns
+    -------
+    indices, limits
+        Per bucket: which tensors it holds, and the limit in force (2**64 - 1 for a tensor alone).
+    """
+    return core().compute_bucket_assignment_by_size(
+        [t._array.nbytes for t in tensors],
+        [t._array.dtype for t in tensors],
+        list(bucket_size_limits),
+        list(expect_sparse_gradient),
+        list(tensor_indices),
+    )

@@ -1,0 +1,1 @@
+"""What a Tensor can do: each op stands beside its gradient."""

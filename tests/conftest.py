@@ -1,0 +1,21 @@
+"""What all tests share: how many ranks, and an interpreter that is left as it was found."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+
+@pytest.fixture(params=[1, 2, 3, 4])
+def world_size(request: pytest.FixtureRequest) -> int:
+    """The number of ranks: one, two (where both neighbours in the ring are the same), odd, even."""
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _switch_interval_is_restored():
+    """`run_local` shortens the interpreter's switch interval; no test may leave it so."""
+    before = sys.getswitchinterval()
+    yield
+    assert sys.getswitchinterval() == before
