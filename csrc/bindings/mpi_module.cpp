@@ -4,6 +4,7 @@
 // loaded.
 #include <mpi.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include "transport/mpi.hpp"
 
@@ -27,15 +28,35 @@ std::string thread_level() {
   return "single";
 }
 
+// The processes of this host: their world ranks, and a descriptor of each one's outbox.
+std::shared_ptr<minitorch::Transport> mpi_transport(int data_communicator, int control_communicator,
+                                                    std::size_t count_limit, std::size_t local_rank,
+                                                    std::vector<int> local_world_ranks,
+                                                    const std::vector<int>& outboxes,
+                                                    std::uint64_t token) {
+  std::unique_ptr<minitorch::Lanes> lanes;
+  if (!outboxes.empty())
+    lanes = std::make_unique<minitorch::Lanes>(local_rank, std::move(local_world_ranks), outboxes,
+                                               token);
+  return minitorch::mpi_transport(data_communicator, control_communicator, count_limit,
+                                  std::move(lanes));
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_mpi, module) {
   module.doc() = "The MPI transport of minitorch.";
   py::module_::import("minitorch._core");  // knows the type Transport
-  module.def("mpi_transport", &minitorch::mpi_transport, py::arg("data_comm"),
-             py::arg("control_comm"), py::arg("count_limit") = minitorch::kMpiCountLimit,
+  module.def("mpi_transport", &mpi_transport, py::arg("data_comm"), py::arg("control_comm"),
+             py::arg("count_limit") = minitorch::kMpiCountLimit, py::kw_only(),
+             py::arg("local_rank") = 0, py::arg("local_world_ranks") = std::vector<int>{},
+             py::arg("outboxes") = std::vector<int>{}, py::arg("token") = 0,
              "This process's transport over two duplicated communicators (Comm.py2f()), which must "
-             "outlive it.");
+             "outlive it. With `outboxes` (file descriptors of shared memory, one for each process "
+             "of this host) long payloads between those processes bypass the MPI.");
+  module.def("outbox_bytes", &minitorch::Lanes::outbox_bytes, py::arg("local_size"),
+             "Size of the shared memory through which one process sends to the others of its "
+             "host.");
   module.def("library_version", &library_version, "The MPI library in use, in its own words.");
   module.def(
       "comm_handle_bytes", [] { return sizeof(MPI_Comm); },

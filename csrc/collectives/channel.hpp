@@ -93,7 +93,7 @@ struct Tuning {
   std::size_t segment_bytes = std::size_t{256} << 10;  // largest piece of a pipelined message
   std::size_t min_segment_bytes = std::size_t{64} << 10;
   std::size_t pieces = 4;          // a chunk is cut into at least so many, if that is sensible
-  std::size_t ahead = 4;           // messages that a ring keeps in flight
+  std::size_t ahead = 2;           // messages that a ring keeps in flight
   std::size_t small_bytes = 8192;  // up to here "auto" prefers few steps to few bytes
   std::size_t window = 4;          // collectives of one group active at once
 };

@@ -31,6 +31,9 @@ struct Portable {
         static_cast<std::uint16_t*>(out), static_cast<const std::uint16_t*>(a),
         static_cast<const std::uint16_t*>(b), n, static_cast<float>(scale));
   }
+  static void copy(void* out, const void* in, std::size_t n) {
+    if (n != 0) std::memcpy(out, in, n);
+  }
   template <class T>
   static void scale(void* out, const void* in, std::size_t n, double scale) {
     scale_loop<T>(static_cast<T*>(out), static_cast<const T*>(in), n, static_cast<T>(scale));
@@ -84,6 +87,22 @@ struct Avx2 {
     reduce_loop16<Format, op, scaled>(
         static_cast<std::uint16_t*>(out), static_cast<const std::uint16_t*>(a),
         static_cast<const std::uint16_t*>(b), n, static_cast<float>(scale));
+  }
+  MINITORCH_TARGET static void copy(void* out, const void* in, std::size_t n) {
+    auto* to = static_cast<std::byte*>(out);
+    const auto* from = static_cast<const std::byte*>(in);
+    const std::byte* const end = from + n / 128 * 128;
+    for (; from != end; from += 128, to += 128) {  // four at a time: GCC leaves that loop alone
+      const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+      const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 32));
+      const __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 64));
+      const __m256i d = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 96));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), a);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), b);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 64), c);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 96), d);
+    }
+    if (n % 128 != 0) std::memcpy(to, from, n % 128);
   }
   template <class T>
   MINITORCH_TARGET static void scale(void* out, const void* in, std::size_t n, double scale) {
@@ -202,12 +221,16 @@ void reduce_scaled(ReduceOp op, Dtype dtype, void* out, const void* a, const voi
 
 void copy_scaled(Dtype dtype, void* out, const void* in, std::size_t elements, double scale) {
   if (scale == 1.0) {
-    if (out != in && elements != 0) std::memcpy(out, in, elements * size_of(dtype));
+    if (out != in) copy_bytes(out, in, elements * size_of(dtype));
     return;
   }
   const ScaleFunction function =
       on_this_machine([&](auto variant) { return pick_scale<decltype(variant)>(dtype); });
   function(out, in, elements, scale);
+}
+
+void copy_bytes(void* out, const void* in, std::size_t bytes) {
+  on_this_machine([&](auto variant) { decltype(variant)::copy(out, in, bytes); });
 }
 
 void float_to_half(std::uint16_t* out, const float* in, std::size_t elements) {

@@ -159,3 +159,20 @@ TEST(sixteen_bits_add_in_float32_and_round_once) {
   kernels::copy_scaled(Dtype::kBFloat16, y.data(), x.data(), 20, 0.5);
   CHECK_EQUAL(y, std::vector<std::uint16_t>(20, kernels::float_to_bfloat16(1.5F)));
 }
+
+TEST(copy_moves_every_byte_and_no_other) {
+  for (const std::size_t n : {0, 1, 31, 127, 128, 129, 1000, 4096, 70001})
+    for (const std::size_t shift : {0, 1, 16, 63}) {
+      std::vector<std::uint8_t> in(n + 64), out(n + 128, 0xee);
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint8_t>(i * 13 + 5);
+      kernels::copy_bytes(out.data() + shift, in.data() + 7, n);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const bool inside = i >= shift && i < shift + n;
+        const std::uint8_t expected = inside ? in[i - shift + 7] : std::uint8_t{0xee};
+        if (out[i] != expected) {
+          CHECK_EQUAL(static_cast<int>(out[i]), static_cast<int>(expected));
+          break;
+        }
+      }
+    }
+}

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <list>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace minitorch {
@@ -34,6 +36,9 @@ bool mpi_is_usable() {
 // ends.
 struct MpiRequest final : Request {
   MPI_Request one = MPI_REQUEST_NULL;
+  Ticket ticket{};       // a send whose payload went down a lane: what travels
+  void* data = nullptr;  // a receive: where the message lies, be it the payload or a ticket
+  std::size_t capacity = 0;
   std::vector<MPI_Request> more;
   std::size_t next = 0;  // of `more`: the first that is not complete
   bool receives = false;
@@ -72,8 +77,12 @@ struct OutgoingControl {
 
 class MpiTransport final : public Transport {
  public:
-  MpiTransport(MPI_Comm data, MPI_Comm control, std::size_t count_limit)
-      : data_(data), control_(control), limit_(std::min(count_limit, kMpiCountLimit)) {
+  MpiTransport(MPI_Comm data, MPI_Comm control, std::size_t count_limit,
+               std::unique_ptr<Lanes> lanes)
+      : data_(data),
+        control_(control),
+        limit_(std::min(count_limit, kMpiCountLimit)),
+        lanes_(std::move(lanes)) {
     if (limit_ < 4096) throw std::invalid_argument("mpi_transport: count_limit is below 4096");
     // Errors come back as exceptions; MPI's default would end the process without a word on whose
     // fault it was.
@@ -122,6 +131,13 @@ class MpiTransport final : public Transport {
 
   RequestPtr isend(int peer, Tag tag, const void* data, std::size_t bytes) override {
     auto request = std::make_unique<MpiRequest>();
+    // A longer message is received in pieces: a ticket would fill the first and leave the others.
+    const bool fits = lanes_ && bytes <= limit_;
+    if (const auto ticket = fits ? lanes_->put(peer, data, bytes) : std::nullopt) {
+      request->ticket = *ticket;
+      data = &request->ticket;
+      bytes = sizeof request->ticket;
+    }
     start(*request, bytes, [&](std::size_t offset, int count, MPI_Request* into) {
       check(MPI_Isend(static_cast<const char*>(data) + offset, count, MPI_BYTE, peer, tag, data_,
                       into),
@@ -133,6 +149,8 @@ class MpiTransport final : public Transport {
   RequestPtr irecv(int peer, Tag tag, void* data, std::size_t capacity) override {
     auto request = std::make_unique<MpiRequest>();
     request->receives = true;
+    request->data = data;
+    request->capacity = capacity;
     const int source = peer == kAnySource ? MPI_ANY_SOURCE : peer;
     start(*request, capacity, [&](std::size_t offset, int count, MPI_Request* into) {
       check(MPI_Irecv(static_cast<char*>(data) + offset, count, MPI_BYTE, source, tag, data_, into),
@@ -141,7 +159,19 @@ class MpiTransport final : public Transport {
     return request;
   }
 
-  bool test(Request& request) override { return static_cast<MpiRequest&>(request).test(); }
+  bool test(Request& request) override {
+    auto& message = static_cast<MpiRequest&>(request);
+    if (!message.test()) return false;
+    if (lanes_ && message.receives && message.data != nullptr) {
+      if (const auto ticket = lanes_->recognise(message.source, message.data, message.bytes)) {
+        if (ticket->bytes > message.capacity) throw std::runtime_error(too_long(message, *ticket));
+        lanes_->take(message.source, *ticket, message.data);
+        message.bytes = ticket->bytes;
+      }
+      message.data = nullptr;
+    }
+    return true;
+  }
 
   void send_control(int peer, const ControlMessage& message) override {
     OutgoingControl& control = outgoing_.emplace_back();
@@ -196,6 +226,11 @@ class MpiTransport final : public Transport {
     }
   }
 
+  static std::string too_long(const MpiRequest& receive, const Ticket& ticket) {
+    return "rank " + std::to_string(receive.source) + " sent " + std::to_string(ticket.bytes) +
+           " bytes where at most " + std::to_string(receive.capacity) + " were expected";
+  }
+
   void post_control() {
     check(MPI_Irecv(incoming_.data(), static_cast<int>(incoming_.size()), MPI_BYTE, MPI_ANY_SOURCE,
                     kControlTag, control_, &incoming_request_),
@@ -204,6 +239,7 @@ class MpiTransport final : public Transport {
 
   const MPI_Comm data_, control_;
   const std::size_t limit_;
+  const std::unique_ptr<Lanes> lanes_;  // null: every payload goes through the MPI
   int rank_ = 0, size_ = 1;
   Tag max_tag_ = 32767;
   bool any_thread_ = false;
@@ -215,11 +251,12 @@ class MpiTransport final : public Transport {
 }  // namespace
 
 std::shared_ptr<Transport> mpi_transport(int data_communicator, int control_communicator,
-                                         std::size_t count_limit) {
+                                         std::size_t count_limit, std::unique_ptr<Lanes> lanes) {
   if (!mpi_is_usable())
     throw std::runtime_error("mpi_transport: MPI is not initialised, or already finalised");
   return std::make_shared<MpiTransport>(MPI_Comm_f2c(data_communicator),
-                                        MPI_Comm_f2c(control_communicator), count_limit);
+                                        MPI_Comm_f2c(control_communicator), count_limit,
+                                        std::move(lanes));
 }
 
 }  // namespace minitorch

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "transport/lanes.hpp"
 #include "transport/transport.hpp"
 
 namespace minitorch {
@@ -20,7 +21,9 @@ inline constexpr std::size_t kMpiCountLimit = 2147483647;
 
 // Over two duplicated communicators (as Fortran handles), which must live as long as the transport.
 // Throws std::runtime_error if MPI is not initialised or already finalised.
+// `lanes`, if given, carries long payloads between processes of one host (lanes.hpp).
 std::shared_ptr<Transport> mpi_transport(int data_communicator, int control_communicator,
-                                         std::size_t count_limit = kMpiCountLimit);
+                                         std::size_t count_limit = kMpiCountLimit,
+                                         std::unique_ptr<Lanes> lanes = nullptr);
 
 }  // namespace minitorch

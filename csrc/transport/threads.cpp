@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "kernels/kernels.hpp"
+
 namespace minitorch {
 namespace {
 
@@ -83,7 +85,7 @@ void deliver(World& world, Message& message, Posted& receive, int receiver) {
   if (receive.too_long) {
     message.too_long.store(true, std::memory_order_relaxed);
   } else if (message.bytes != 0) {
-    std::memcpy(receive.data, message.data, message.bytes);
+    kernels::copy_bytes(receive.data, message.data, message.bytes);
   }
   const int sender = message.source;
   message.phase.store(Phase::kDone, std::memory_order_release);

@@ -10,6 +10,7 @@ mpi4py under ``mpirun`` may take the whole job with it. Order of events:
    is named.
 3. Two communicators are duplicated, one for data and one for control, so that our messages never
    meet those of a script that uses mpi4py itself.
+4. The processes of each host agree on shared memory for long payloads (:mod:`._mpi_lanes`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import threading
 import time
 import warnings
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -28,6 +30,7 @@ from typing import Any
 from ._environment import launcher_evidence
 from ._failure import Guard
 from ._mpi_check import check_mpi, facts_of_process, launcher_says, mpi_problems, raise_problems
+from ._mpi_lanes import lanes_of_this_host
 from ._native import CollectiveTimeout
 
 _ARRIVED, _ALL_HERE = 32_101, 32_102  # tags on MPI_COMM_WORLD, used only while starting
@@ -69,6 +72,9 @@ def start_mpi(timeout: timedelta) -> MpiWorld:
     check_mpi(_mpi)
     _assemble(mpi, timeout)
     data, control = world.Dup(), world.Dup()
+    with ExitStack() as stack:
+        lanes = lanes_of_this_host(mpi, _mpi.outbox_bytes, stack)
+        transport = _mpi.mpi_transport(data.py2f(), control.py2f(), **lanes)
     threaded = mpi.Query_thread() == mpi.THREAD_MULTIPLE
     if not threaded and world.Get_rank() == 0:
         warnings.warn(
@@ -81,7 +87,7 @@ def start_mpi(timeout: timedelta) -> MpiWorld:
     return MpiWorld(
         rank=world.Get_rank(),
         size=world.Get_size(),
-        transport=_mpi.mpi_transport(data.py2f(), control.py2f()),
+        transport=transport,
         threaded=threaded,
         guard=guard,
         keep=(data, control),
