@@ -12,12 +12,15 @@ import math
 import warnings
 from typing import Any
 
-from minitorch import autograd, dtypes
+from minitorch import _legacy, autograd, dtypes
 from minitorch._environment import (
     are_deterministic_algorithms_enabled,
     backends,
     cuda,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
     get_num_threads,
+    set_float32_matmul_precision,
     set_num_threads,
     use_deterministic_algorithms,
 )
@@ -66,9 +69,11 @@ from minitorch.dtypes import (
 )
 from minitorch.ops import methods as _methods
 from minitorch.ops.softmax import log_softmax, softmax
+from minitorch.sparse import sparse_coo_tensor
 from minitorch.tensor import Size, Tensor
 
 globals().update(dtypes.NAMED)  # minitorch.float32, minitorch.long, ...
+globals().update(_legacy.TYPES)  # minitorch.FloatTensor, ...
 globals().update(_methods.functions())  # minitorch.exp, minitorch.matmul, ...
 
 # Above the tensor: these import the names made above.
@@ -89,7 +94,14 @@ from minitorch.serialization import load, save  # noqa: E402
 
 for _name in _random_factories.__all__:
     globals()[_name] = getattr(_random_factories, _name)
-_late_methods = {"softmax": softmax, "log_softmax": log_softmax, **_random_inplace.METHODS}
+softmax, log_softmax = _methods.numpy_keywords(softmax), _methods.numpy_keywords(log_softmax)
+_late_methods = {
+    "softmax": softmax,
+    "log_softmax": log_softmax,
+    "bernoulli": _random_factories.bernoulli,
+    "multinomial": _random_factories.multinomial,
+    **_random_inplace.METHODS,
+}
 for _name, _method in _late_methods.items():
     setattr(Tensor, _name, _method)
 
@@ -102,7 +114,8 @@ _TOP_LEVEL = (
 for _name in _TOP_LEVEL.split():
     globals()[_name] = getattr(nn.functional, _name)
 
-# log(0), inf - inf and overflow are values here, as in PyTorch; NumPy would warn about them.
+# log(0), inf - inf and overflow are values here, as in PyTorch; NumPy would warn about them. Not
+# done by `np.errstate` around each op: entering it takes a third of what a small op takes in all.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minitorch\.")
 
 inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
@@ -118,6 +131,21 @@ def is_tensor(obj: Any) -> bool:
 def is_floating_point(input: Tensor) -> bool:
     """Return whether the tensor's type is floating."""
     return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Return False: there are no complex tensors."""
+    return input.is_complex()
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Return whether a tensor's single element is not zero."""
+    return input.is_nonzero()
+
+
+def detach(input: Tensor) -> Tensor:
+    """Return a tensor that shares memory with `input` but not its history."""
+    return input.detach()
 
 
 def numel(input: Tensor) -> int:

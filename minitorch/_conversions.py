@@ -47,6 +47,11 @@ class Conversions:
         """Return the type's name, or convert."""
         if dtype is None:
             return f"torch.{type_word(self._array.dtype)}Tensor"
+        if isinstance(dtype, str):
+            for each in dtypes.ALL:
+                if dtype == f"torch.{type_word(each.numpy)}Tensor":
+                    return self.to(each)
+            raise ValueError(f"invalid type: '{dtype}'")
         return self.to(as_dtype(dtype))
 
     def type_as(self: Any, other: Any) -> Any:

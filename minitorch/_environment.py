@@ -28,6 +28,28 @@ def get_num_threads() -> int:
     return max([pool["num_threads"] for pool in threadpool_info()], default=1)
 
 
+def get_num_interop_threads() -> int:
+    """Return 1: ops run one after the other."""
+    return 1
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Accept the request: products of float32 are computed in float32, which satisfies each.
+
+    Raises
+    ------
+    RuntimeError
+        If `precision` is not "highest", "high" or "medium".
+    """
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"float32_matmul_precision must be highest, high or medium: {precision}")
+
+
+def get_float32_matmul_precision() -> str:
+    """Return "highest": products of float32 are computed in float32."""
+    return "highest"
+
+
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Accept the request: every algorithm here is deterministic."""
 

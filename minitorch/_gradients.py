@@ -80,16 +80,17 @@ class Gradients:
             )
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
-        if value._array.dtype != self._array.dtype:
-            got, expected = type_word(value._array.dtype), type_word(self._array.dtype)
+        held = value._coo if value.is_sparse else value._array
+        if held.dtype != self._array.dtype:
+            got, expected = type_word(held.dtype), type_word(self._array.dtype)
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{got.lower()}' to a tensor with "
                 f"grad_dtype '{expected}'. The gradient must match the tensor's grad_dtype "
                 "(defaults to the tensor's dtype)."
             )
-        if value._array.shape != self._array.shape:
+        if held.shape != self._array.shape:
             raise RuntimeError(
-                f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor "
+                f"attempting to assign a gradient of size '{list(held.shape)}' to a tensor "
                 f"of size '{list(self._array.shape)}'. Please ensure that the gradient and the "
                 "tensor are the same size"
             )

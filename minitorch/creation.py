@@ -12,6 +12,7 @@ from minitorch.autograd import TensorBase, wrap
 from minitorch.device import as_device
 from minitorch.dtypes import (
     as_dtype,
+    check_fits,
     from_numpy_dtype,
     get_default_dtype,
     scalar_dtype,
@@ -91,6 +92,8 @@ def _read_nested(data: Any, wanted: np.dtype | None) -> ndarray:
             f"({error})"
         ) from None
     if array.dtype.kind == "O":
+        if all(isinstance(each, int) for each in array.reshape(-1)):
+            raise ValueError("Overflow when unpacking long long")
         raise RuntimeError("Could not infer dtype of " + _odd_type(data))
     if array.dtype.kind in "US":
         raise TypeError(f"new(): invalid data type '{_odd_type(data)}'")
@@ -98,8 +101,11 @@ def _read_nested(data: Any, wanted: np.dtype | None) -> ndarray:
         # Straight to the type that is asked for: a detour over float32 would round.
         return array.astype(get_default_dtype().numpy if wanted is None else wanted)
     if array.dtype.kind == "u" and not _holds_numpy(data):
-        raise RuntimeError("Overflow when unpacking long")
+        raise ValueError("Overflow when unpacking long long")
     from_numpy_dtype(array.dtype)
+    if wanted is not None and wanted.kind in "iu" and array.dtype.kind == "i" and array.size:
+        for extreme in (int(array.min()), int(array.max())):
+            check_fits(extreme, from_numpy_dtype(wanted))
     return array
 
 
@@ -218,6 +224,7 @@ def full(
         fill_value = fill_value.item()
     wanted = scalar_dtype(fill_value) if dtype is None else as_dtype(dtype)
     shape = (size,) if isinstance(size, int) else tuple(size)
+    check_fits(fill_value, wanted)
     return _finish(np.full(shape, fill_value, wanted.numpy), requires_grad, device)
 
 
@@ -256,7 +263,11 @@ def full_like(
     **_: Any,
 ) -> Tensor:
     """Return a number in the shape and type of `input`."""
-    array = np.full_like(input._array, fill_value, _like(input, dtype))
+    if isinstance(fill_value, TensorBase):
+        fill_value = fill_value.item()
+    kind = _like(input, dtype)
+    check_fits(fill_value, from_numpy_dtype(kind))
+    array = np.full_like(input._array, fill_value, kind)
     return _finish(array, requires_grad, device)
 
 
@@ -300,6 +311,8 @@ def linspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """Return `steps` evenly spaced numbers from `start` to `end`, both included."""
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
     return _finish(np.linspace(start, end, steps).astype(_type(dtype)), requires_grad, device)
 
 
@@ -327,6 +340,9 @@ def eye(
     requires_grad: bool = False,
 ) -> Tensor:
     """Return a matrix with ones on the diagonal."""
+    for name, size in (("n", n), ("m", m)):
+        if size is not None and size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     return _finish(np.eye(n, m, dtype=_type(dtype)), requires_grad, device)
 
 

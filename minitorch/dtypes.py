@@ -7,6 +7,7 @@ type and ``float32 tensor * float64 0-d tensor`` stays float32, where NumPy says
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
@@ -114,7 +115,7 @@ def as_dtype(value: Any) -> dtype:
     if isinstance(value, dtype):
         return value
     if value is float:
-        return get_default_dtype()
+        return float64
     if value is int:
         return int64
     if value is bool:
@@ -218,9 +219,55 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return from_.rank <= to.rank
 
 
-def finfo(type: dtype | None = None) -> Any:
-    """Return the machine limits (eps, max, min, tiny) of a floating type."""
-    return ml_dtypes.finfo((type or get_default_dtype()).numpy)
+class finfo:
+    """The limits of a floating type, as Python floats.
+
+    Attributes
+    ----------
+    eps, max, min : float
+        The distance from 1 to the next larger number; the largest and the most negative number.
+    tiny, smallest_normal, resolution : float
+        The smallest positive number of full precision (twice), and about ``eps`` in decimals.
+    bits : int
+    dtype : str
+    """
+
+    def __init__(self, type: dtype | None = None) -> None:
+        kind = type or get_default_dtype()
+        if not kind.is_floating_point:
+            raise TypeError(
+                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+                f"'{kind!r}'"
+            )
+        limits = ml_dtypes.finfo(kind.numpy)
+        self.bits = limits.bits
+        self.dtype = kind.name
+        self.eps, self.max, self.min = (float(getattr(limits, n)) for n in ("eps", "max", "min"))
+        self.tiny = self.smallest_normal = float(limits.tiny)
+        self.resolution = float(limits.resolution)
+
+    def __repr__(self) -> str:
+        names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        values = ", ".join(f"{name}={getattr(self, name):g}" for name in names)
+        return f"finfo({values}, dtype={self.dtype})"
+
+
+def check_fits(value: Any, kind: dtype) -> None:
+    """Refuse a finite number beyond a type's range.
+
+    A negative number wraps around in an unsigned type, and a 16-bit float becomes infinite, as in
+    PyTorch.
+    """
+    if kind.rank == 1:
+        limits = np.iinfo(kind.numpy)
+        fits = value != value or (limits.min or -limits.max) <= value <= limits.max
+    elif kind.rank == 2 and kind.itemsize > 2:
+        fits = not math.isfinite(value) or abs(value) <= finfo(kind).max
+    else:
+        return
+    if not fits:
+        word = {"float32": "float", "float64": "double"}.get(kind.name, f"{kind.name}_t")
+        raise RuntimeError(f"value cannot be converted to type {word} without overflow")
 
 
 def iinfo(type: dtype) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from minitorch.ops.magnitude import norm as _norm
 from minitorch.ops.matmul import matmul
-from minitorch.ops.reduction import norm as _norm
 
 __all__ = ["matmul", "matrix_norm", "norm", "vector_norm"]
 

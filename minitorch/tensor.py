@@ -68,15 +68,38 @@ class Tensor(Gradients, Conversions, Methods, NumpyManners, TensorBase):
     __slots__ = ("__dict__",)
     __hash__ = object.__hash__
 
-    def __new__(cls, data: Any = None, *, requires_grad: bool = False) -> Any:
-        if data is None:
-            data = np.empty(0, dtypes.get_default_dtype().numpy)
+    def __new__(cls, *args: Any, requires_grad: bool = False) -> Any:
+        if len(args) == 1 and isinstance(args[0], TensorBase):
+            return cls._make(args[0]._array, requires_grad)
+        return cls._make(cls._legacy_array(args, dtypes.get_default_dtype().numpy), requires_grad)
+
+    @staticmethod
+    def _legacy_array(args: tuple, numpy_type: np.dtype) -> ndarray:
+        """Return what the old constructors hold: memory of the given sizes, or a copy of data."""
+        if not args:
+            return np.empty(0, numpy_type)
+        if isinstance(args[0], Size) or all(isinstance(each, (int, np.integer)) for each in args):
+            shape = args[0] if isinstance(args[0], Size) else args
+            if min(shape, default=0) < 0:
+                raise RuntimeError(
+                    f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}"
+                )
+            return np.empty(shape, numpy_type)
+        if len(args) > 1:
+            raise TypeError(
+                "new() received an invalid combination of arguments: give sizes, or one sequence"
+            )
+        data = args[0]
         if isinstance(data, TensorBase):
-            array = data._array
-        else:
-            default = dtypes.get_default_dtype().numpy
-            array = np.array(data.tolist() if hasattr(data, "tolist") else data, dtype=default)
-        return cls._make(array, requires_grad)
+            if data._array.dtype != numpy_type:
+                raise TypeError(
+                    f"expected {dtypes.type_word(numpy_type)} (got "
+                    f"{dtypes.type_word(data._array.dtype)})"
+                )
+            return data._array
+        if not isinstance(data, (list, tuple, range, ndarray)):
+            raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+        return np.array(data.tolist() if hasattr(data, "tolist") else data, dtype=numpy_type)
 
     @classmethod
     def _make(cls, array: ndarray, requires_grad: bool = False) -> Any:
@@ -138,6 +161,44 @@ class Tensor(Gradients, Conversions, Methods, NumpyManners, TensorBase):
         """Return False: there are no complex tensors."""
         return False
 
+    def is_nonzero(self) -> bool:
+        """Return whether the single element is not zero."""
+        if self._array.size != 1:
+            raise RuntimeError(
+                "Boolean value of Tensor with "
+                + ("no values" if not self._array.size else "more than one value")
+                + " is ambiguous"
+            )
+        return bool(self)
+
+    def is_same_size(self, other: Any) -> bool:
+        """Return whether `other` has the same shape."""
+        return self._array.shape == other._array.shape
+
+    def get_device(self) -> int:
+        """Return -1: the CPU has no number."""
+        return -1
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
+        """Raise: there is no GPU here."""
+        return self.to("cuda")
+
+    def pin_memory(self, device: Any = None) -> Any:
+        """Return the tensor itself: pinning serves copies to a GPU, of which there is none."""
+        return self
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Return False: there is no GPU to pin memory for."""
+        return False
+
+    def share_memory_(self) -> Any:
+        """Return the tensor itself: workers are threads and see its memory anyway."""
+        return self
+
+    def is_shared(self) -> bool:
+        """Return False: the memory belongs to this process."""
+        return False
+
     def is_signed(self) -> bool:
         """Return whether the element type has negative numbers."""
         return self.dtype.is_signed
@@ -174,7 +235,9 @@ class Tensor(Gradients, Conversions, Methods, NumpyManners, TensorBase):
         return (self.data_ptr() - base.data_ptr()) // self._array.itemsize
 
     T = property(lambda self: shape.permute(self, *range(self._array.ndim)[::-1]))
+    H = property(lambda self: shape.transpose(self, 0, 1) if self._array.ndim else self)
     mT = property(lambda self: shape.transpose(self, -2, -1))
+    real = property(lambda self: self)
 
     gelu = pointwise.gelu
     softplus = pointwise.softplus

@@ -8,99 +8,45 @@ nothing.
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
-
-S = (3, 4)
-PAIRS = [
-    (S, S),
-    (S, (4,)),
-    ((3, 1), (1, 4)),
-    ((), S),
-    ((), ()),
-    ((0, 4), (4,)),
-    ((2, 3, 4), (3, 1)),
-]
-SHAPES = [(S,), ((),), ((0, 3),), ((2, 3, 2),)]
-FLAT = [(S,), ((2, 3, 2),)]
-
-
-@dataclass(frozen=True)
-class OpSample:
-    """One op: how to call it, on which shapes, with values from which interval."""
-
-    name: str
-    run: Callable[..., Any]
-    shapes: list
-    low: float = -2.0
-    high: float = 2.0
-    second_order: bool = True
-    tags: frozenset = field(default_factory=frozenset)
-
-    def arrays(self, case: int, dtype: Any = np.float64) -> list[np.ndarray]:
-        """Return the values of one case: distinct, none within 0.01 of another or of zero."""
-        rng = np.random.default_rng(zlib.crc32(f"{self.name}/{case}".encode()))
-        shapes = self.shapes[case]
-        total = sum(int(np.prod(shape)) for shape in shapes)
-        grid = np.linspace(self.low, self.high, max(total, 2) + 1)[:total]
-        grid = grid + (self.high - self.low) / (2 * max(total, 2) + 2)
-        grid = np.where(np.abs(grid) < 0.01, 0.02, grid)
-        values = rng.permutation(grid)
-        arrays, start = [], 0
-        for shape in shapes:
-            size = int(np.prod(shape))
-            arrays.append(values[start : start + size].reshape(shape).astype(dtype))
-            start += size
-        return arrays
-
-
-def _unary(name: str, low: float = -2.0, high: float = 2.0, **options: Any) -> OpSample:
-    return OpSample(name, lambda t, x: getattr(t, name)(x), SHAPES, low, high, **options)
-
-
-def _index(t: Any, values: Any) -> Any:
-    return t.tensor(values)
-
+from generators_more import PAIRED_OPS, RUNNING
+from op_samples import FLAT, PAIRS, SHAPES, OpSample, S, index, unary
 
 UNARY = [
-    _unary("exp"),
-    _unary("exp2"),
-    _unary("expm1"),
-    _unary("log", 0.2, 3),
-    _unary("log2", 0.2, 3),
-    _unary("log10", 0.2, 3),
-    _unary("log1p", -0.7, 3),
-    _unary("sqrt", 0.2, 3),
-    _unary("rsqrt", 0.2, 3),
-    _unary("sin"),
-    _unary("cos"),
-    _unary("tan", -1.2, 1.2),
-    _unary("asin", -0.9, 0.9),
-    _unary("acos", -0.9, 0.9),
-    _unary("atan"),
-    _unary("sinh"),
-    _unary("cosh"),
-    _unary("tanh"),
-    _unary("sigmoid", -6, 6),
-    _unary("logit", 0.05, 0.95),
-    _unary("relu"),
-    _unary("erf"),
-    _unary("erfc"),
-    _unary("abs"),
-    _unary("neg"),
-    _unary("reciprocal", 0.3, 3),
-    _unary("square"),
-    _unary("sign"),
-    _unary("floor"),
-    _unary("ceil"),
-    _unary("round"),
-    _unary("trunc"),
-    _unary("frac"),
-    _unary("nan_to_num"),
+    unary("exp"),
+    unary("exp2"),
+    unary("expm1"),
+    unary("log", 0.2, 3),
+    unary("log2", 0.2, 3),
+    unary("log10", 0.2, 3),
+    unary("log1p", -0.7, 3),
+    unary("sqrt", 0.2, 3),
+    unary("rsqrt", 0.2, 3),
+    unary("sin"),
+    unary("cos"),
+    unary("tan", -1.2, 1.2),
+    unary("asin", -0.9, 0.9),
+    unary("acos", -0.9, 0.9),
+    unary("atan"),
+    unary("sinh"),
+    unary("cosh"),
+    unary("tanh"),
+    unary("sigmoid", -6, 6),
+    unary("logit", 0.05, 0.95),
+    unary("relu"),
+    unary("erf"),
+    unary("erfc"),
+    unary("abs"),
+    unary("neg"),
+    unary("reciprocal", 0.3, 3),
+    unary("square"),
+    unary("sign"),
+    unary("floor"),
+    unary("ceil"),
+    unary("round"),
+    unary("trunc"),
+    unary("frac"),
+    unary("nan_to_num"),
     OpSample("gelu", lambda t, x: t.nn.functional.gelu(x), SHAPES, -4, 4),
     OpSample("gelu_tanh", lambda t, x: t.nn.functional.gelu(x, approximate="tanh"), SHAPES, -4, 4),
     OpSample("softplus", lambda t, x: t.nn.functional.softplus(x), SHAPES, -4, 4),
@@ -284,43 +230,51 @@ INDEXING = [
     OpSample("index_step", lambda t, x: x[::2, ::2] * 3, FLAT),
     OpSample("index_none", lambda t, x: x[None, ..., 1] ** 2, FLAT),
     OpSample("index_list", lambda t, x: x[[0, 2, 0]] ** 2, [(S,)]),
-    OpSample("index_tensor", lambda t, x: x[_index(t, [[0, 2], [1, 1]])] ** 2, [(S,)]),
-    OpSample("index_pair", lambda t, x: x[_index(t, [0, 2, 2]), _index(t, [1, 3, 3])] ** 2, [(S,)]),
-    OpSample("index_mixed", lambda t, x: x[:, _index(t, [1, 1, 0])] ** 2, FLAT),
-    OpSample("index_mask", lambda t, x: x[x > 0.1] ** 2, [(S,)]),
-    OpSample("index_row_mask", lambda t, x: x[_index(t, [True, False, True])] ** 2, [(S,)]),
-    OpSample("index_negative", lambda t, x: x[-1, -2] ** 2, FLAT),
-    OpSample("gather", lambda t, x: x.gather(1, _index(t, [[0, 1, 1], [2, 0, 2]])) ** 2, [(S,)]),
-    OpSample("gather_0", lambda t, x: x.gather(0, _index(t, [[0, 1, 2, 2]])) ** 2, [(S,)]),
+    OpSample("index_tensor", lambda t, x: x[index(t, [[0, 2], [1, 1]])] ** 2, [(S,)]),
     OpSample(
-        "take_along_dim", lambda t, x: t.take_along_dim(x, _index(t, [[0], [1], [0]]), 1), [(S,)]
+        "index_pair",
+        lambda t, x: x[index(t, [0, 2, 2]), index(t, [1, 3, 3])] ** 2,
+        [(S,)],
     ),
-    OpSample("index_select", lambda t, x: x.index_select(1, _index(t, [1, 1, 0])) ** 2, FLAT),
+    OpSample("index_mixed", lambda t, x: x[:, index(t, [1, 1, 0])] ** 2, FLAT),
+    OpSample("index_mask", lambda t, x: x[x > 0.1] ** 2, [(S,)]),
+    OpSample("index_row_mask", lambda t, x: x[index(t, [True, False, True])] ** 2, [(S,)]),
+    OpSample("index_negative", lambda t, x: x[-1, -2] ** 2, FLAT),
+    OpSample("gather", lambda t, x: x.gather(1, index(t, [[0, 1, 1], [2, 0, 2]])) ** 2, [(S,)]),
+    OpSample("gather_0", lambda t, x: x.gather(0, index(t, [[0, 1, 2, 2]])) ** 2, [(S,)]),
+    OpSample(
+        "take_along_dim",
+        lambda t, x: t.take_along_dim(x, index(t, [[0], [1], [0]]), 1),
+        [(S,)],
+    ),
+    OpSample("index_select", lambda t, x: x.index_select(1, index(t, [1, 1, 0])) ** 2, FLAT),
     OpSample("masked_fill", lambda t, x: x.masked_fill(x > 0.1, -1.5) ** 2, SHAPES),
     OpSample("masked_fill_tensor", lambda t, x, v: x.masked_fill(x > 0.1, v) ** 2, [(S, ())]),
     OpSample("masked_select", lambda t, x: x.masked_select(x > 0.1) ** 2, [(S,)]),
     OpSample(
         "scatter",
-        lambda t, x, s: x.scatter(1, _index(t, [[0, 1], [2, 0], [3, 1]]), s) ** 2,
+        lambda t, x, s: x.scatter(1, index(t, [[0, 1], [2, 0], [3, 1]]), s) ** 2,
         [(S, (3, 2)), (S, S)],
     ),
     OpSample(
-        "scatter_value", lambda t, x: x.scatter(0, _index(t, [[0, 1, 2, 0]]), 2.5) ** 2, [(S,)]
+        "scatter_value",
+        lambda t, x: x.scatter(0, index(t, [[0, 1, 2, 0]]), 2.5) ** 2,
+        [(S,)],
     ),
     OpSample(
         "scatter_add",
-        lambda t, x, s: x.scatter_add(1, _index(t, [[0, 0], [2, 1], [3, 3]]), s) ** 2,
+        lambda t, x, s: x.scatter_add(1, index(t, [[0, 0], [2, 1], [3, 3]]), s) ** 2,
         [(S, (3, 2)), (S, S)],
     ),
     OpSample(
         "index_add",
-        lambda t, x, s: x.index_add(0, _index(t, [0, 2, 0]), s, alpha=0.5) ** 2,
+        lambda t, x, s: x.index_add(0, index(t, [0, 2, 0]), s, alpha=0.5) ** 2,
         [(S, S)],
     ),
-    OpSample("index_fill", lambda t, x: x.index_fill(1, _index(t, [0, 2]), 1.5) ** 2, [(S,)]),
+    OpSample("index_fill", lambda t, x: x.index_fill(1, index(t, [0, 2]), 1.5) ** 2, [(S,)]),
 ]
 
-SAMPLES = UNARY + BINARY + REDUCTIONS + PRODUCTS + SHAPES_OPS + INDEXING
+SAMPLES = UNARY + BINARY + REDUCTIONS + PRODUCTS + SHAPES_OPS + INDEXING + PAIRED_OPS + RUNNING
 CASES = [(sample, case) for sample in SAMPLES for case in range(len(sample.shapes))]
 
 # PyTorch differentiates scatter only where `src` has the shape of `index`.

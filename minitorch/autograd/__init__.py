@@ -1,12 +1,14 @@
 """Automatic differentiation: recording a graph of operations and walking it backward.
 
 ===================  ===============================================================
-``graph.py``         tensors' graph fields, nodes, ``record``: read this first
+``graph.py``         ``record``, by which an op enters the graph: read this first
+``nodes.py``         the nodes, and a tensor's fields of the graph
 ``engine.py``        the walk, newest node first
 ``accumulate.py``    what happens at a leaf; ``hook_calls.py``: hooks on the way
 ``api.py``           ``backward`` and ``grad``
 ``grad_mode.py``     ``no_grad`` and its relatives
 ``inplace.py``       views and in-place writes; ``writes.py``: when memory was written
+``overlap.py``       whose elements share memory, and which writes that forbids
 ``function.py``      user-defined operations
 ``gradcheck.py``     numerical verification of gradients
 ``recompute.py``     `checkpoint`: recomputing activations to save memory

@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from minitorch.autograd.graph import AccumulateGrad, Extra, Node, TensorBase, bump_version, wrap
 from minitorch.autograd.hook_calls import after_node, before_node, through_hooks
+from minitorch.autograd.sparse import SparseGradient
 
 
 def reach_leaf(
@@ -61,6 +62,10 @@ def _accumulate(variable: TensorBase, buffers: dict[Node, Any], leaf: Accumulate
         incoming = _fit(incoming, array)
         buffers[leaf] = incoming
     held = variable._grad
+    if incoming.__class__ is SparseGradient or (held is not None and held.is_sparse):
+        del buffers[leaf]
+        variable._grad = _with_sparse(held, incoming)
+        return
     if held is not None and not held._requires_grad:
         np.add(held._array, incoming, out=held._array)
         bump_version(held)
@@ -72,6 +77,19 @@ def _accumulate(variable: TensorBase, buffers: dict[Node, Any], leaf: Accumulate
         return
     del incoming
     variable._grad = wrap(_take(buffers, leaf, array))
+
+
+def _with_sparse(held: Any, incoming: Any) -> Any:
+    """Return the sum of what is held and what comes in, of which at least one is sparse."""
+    if held is None:
+        return wrap(incoming.copy())
+    if held.is_sparse:
+        return wrap(held._coo + incoming)
+    if held._requires_grad:
+        return wrap(held._array + incoming)
+    incoming.add_to(held._array)  # in place: it may be a view of a communication bucket
+    bump_version(held)
+    return held
 
 
 def _take(buffers: dict, key: Any, like: ndarray) -> ndarray:
@@ -105,9 +123,11 @@ def _count_alone() -> int:
 _ALONE = _count_alone()
 
 
-def _fit(grad: ndarray, array: ndarray) -> ndarray:
+def _fit(grad: Any, array: ndarray) -> Any:
     """Bring a rule's gradient to the leaf's shape and dtype, or raise."""
-    extra = grad.ndim - array.ndim
+    if grad.__class__ is SparseGradient and grad.shape == array.shape:
+        return grad.astype(array.dtype, copy=False)
+    extra = len(grad.shape) - array.ndim
     if extra >= 0:
         axes = tuple(range(extra)) + tuple(
             extra + i for i, n in enumerate(array.shape) if n == 1 and grad.shape[extra + i] != 1

@@ -24,6 +24,7 @@ from minitorch.autograd.accumulate import reach_leaf
 from minitorch.autograd.grad_mode import mode
 from minitorch.autograd.graph import AccumulateGrad, Node
 from minitorch.autograd.hook_calls import after_node, before_node
+from minitorch.autograd.sparse import SparseGradient
 
 _age = operator.attrgetter("_seq")
 
@@ -31,10 +32,13 @@ _age = operator.attrgetter("_seq")
 class GraphTask:
     """One running backward: its end-of-backward callbacks and its settings."""
 
-    __slots__ = ("callbacks", "captured", "create_graph", "has_targets", "keep_graph")
+    __slots__ = ("callbacks", "captured", "captures", "create_graph", "has_targets", "keep_graph")
 
-    def __init__(self, keep_graph: bool, create_graph: bool, has_targets: bool) -> None:
+    def __init__(
+        self, keep_graph: bool, create_graph: bool, has_targets: bool, captures: bool = False
+    ) -> None:
         self.has_targets = has_targets
+        self.captures = captures  # autograd.grad: gradients are returned, ``.grad`` is not touched
         self.keep_graph = keep_graph
         self.create_graph = create_graph
         self.callbacks: list[Callable[[], None]] = []
@@ -74,7 +78,7 @@ def run_backward(
     capture
         Return the gradients of `targets` instead of accumulating leaves.
     """
-    task = GraphTask(keep_graph, create_graph, targets is not None)
+    task = GraphTask(keep_graph, create_graph, targets is not None, capture)
     before = (mode.grad_enabled, mode.differentiable, mode.task)
     mode.grad_enabled = mode.differentiable = create_graph
     mode.task = task
@@ -174,14 +178,14 @@ def _walk(
             if not keep_graph and node._saved:
                 node._saved = None
             if node._next_nr is not None:
-                _hand_to_outputs(node, grads, buffers, pending, ready, create_graph)
+                _hand_to_outputs(node, grads, buffers, pending, ready, sums, create_graph)
             else:
                 for after, g in zip(node._next, grads):
                     if after is None:
                         continue
                     if g is not None:
                         if g.__class__ is not ndarray and not create_graph:
-                            g = asarray(g)
+                            g = _as_gradient(g)
                         if after.arity is not None:
                             _add(buffers, after, 0, g)
                         elif after not in buffers:
@@ -220,16 +224,31 @@ def _count_down(leaf: Node, pending: dict[Node, int], ready: list) -> None:
 
 
 def _hand_to_outputs(
-    node: Node, grads: Sequence, buffers: dict, pending: dict, ready: list, create_graph: bool
+    node: Node,
+    grads: Sequence,
+    buffers: dict,
+    pending: dict,
+    ready: list,
+    sums: set[Node],
+    create_graph: bool,
 ) -> None:
     """Hand gradients on where some go to an output other than a node's first."""
     for after, number, g in zip(node._next, node._next_nr or (), grads, strict=True):
         if after is None:
             continue
         if g is not None:
-            _add(buffers, after, number, g if create_graph else asarray(g))
+            if after in sums and not create_graph:
+                buffers[after] += _as_gradient(g)
+            else:
+                if after.arity is None and after in buffers:
+                    sums.add(after)
+                _add(buffers, after, number, g if create_graph else _as_gradient(g))
         if after in pending:
             _count_down(after, pending, ready)
+
+
+def _as_gradient(g: Any) -> Any:
+    return g if g.__class__ is SparseGradient else asarray(g)
 
 
 def _add(buffers: dict[Node, Any], node: Node, number: int, grad: Any) -> None:

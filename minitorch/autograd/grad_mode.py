@@ -22,6 +22,8 @@ class _Mode(threading.local):
     differentiable = False
     # The innermost backward that is running in this thread (engine.GraphTask).
     task: Any = None
+    # Who is told of every op (graph.watch).
+    watcher: Any = None
 
 
 mode = _Mode()

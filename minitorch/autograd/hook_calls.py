@@ -13,7 +13,9 @@ def _to_tensor(grad: Any) -> Any:
 
 
 def _from_tensor(grad: Any, create_graph: bool) -> Any:
-    return grad if grad is None or create_graph else grad._array
+    if grad is None or create_graph:
+        return grad
+    return grad._coo if grad.is_sparse else grad._array
 
 
 def through_hooks(hooks: dict, grad: Any, create_graph: bool) -> Any:
@@ -24,7 +26,7 @@ def through_hooks(hooks: dict, grad: Any, create_graph: bool) -> Any:
         if result is not None:
             if not isinstance(result, TensorBase):
                 raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
-            if result._array.shape != tensor._array.shape:
+            if result.shape != tensor.shape:
                 raise RuntimeError(
                     f"hook '{getattr(hook, '__name__', hook)}' has changed the size of value"
                 )

@@ -28,6 +28,7 @@ from minitorch.autograd.graph import (
     short_name,
     wrap,
 )
+from minitorch.autograd.overlap import refuse_repeats
 
 
 class Alias:
@@ -165,14 +166,15 @@ def _refuse_view(x: TensorBase, origin: str) -> None:
     )
 
 
-def write(x: Any, value: Any) -> Any:
+def write(x: Any, value: Any, repeats: bool = False) -> Any:
     """Write the tensor `value` (same shape and dtype) into `x`, with its history.
 
-    `value` may depend on `x` itself: ``x.mul_(y)`` is ``write(x, x * y)``.
+    `value` may depend on `x` itself: ``x.mul_(y)`` is ``write(x, x * y)``. An `x` that holds an
+    element twice is refused unless `repeats` says that all its values are then equal.
     """
     recorded = mode.grad_enabled and (requires_grad(x) or requires_grad(value))
     check_inplace(x, recorded)
-    _writable(x)
+    check_writable(x._array, repeats)
     if not recorded:
         x._array[...] = value._array
         bump_version(x)
@@ -200,15 +202,14 @@ def write(x: Any, value: Any) -> Any:
     return x
 
 
-def _writable(x: TensorBase) -> None:
-    array = x._array
+def check_writable(array: np.ndarray, repeats: bool = False) -> None:
+    """Raise if `array` may not be written, or holds an element twice and `repeats` is false."""
+    if not repeats:
+        refuse_repeats(array)
     if not array.flags.writeable:
         raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation."
-            if 0 in array.strides
-            else "the tensor's memory is read-only (it was made from a read-only NumPy array); "
-            "clone() it before writing"
+            "the tensor's memory is read-only (it was made from a read-only NumPy array, or its "
+            "elements overlap); clone() it before writing"
         )
 
 

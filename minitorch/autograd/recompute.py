@@ -87,7 +87,7 @@ def checkpoint(
     first, second = context_fn() if context_fn else (contextlib.nullcontext(),) * 2
     surroundings = _Surroundings(preserve_rng_state)
     start = next(clock)
-    with first:
+    with first, surroundings.recorded():
         outputs = function(*args, **kwargs)
     if mode.grad_enabled:
         again = _Again(function, args, kwargs, surroundings, second, determinism_check)
@@ -96,7 +96,7 @@ def checkpoint(
 
 
 class _Surroundings:
-    """Random state and autocast as they were, to be had again in the second run."""
+    """Random state, numbers of calls, autocast: as they were, to be had again in the second run."""
 
     def __init__(self, keep_random: bool) -> None:
         from minitorch import random
@@ -104,11 +104,21 @@ class _Surroundings:
 
         self._state = random.get_rng_state() if keep_random else None
         self._low = autocast_mode.active.dtype
+        self._calls: list[int] = []
+
+    @contextlib.contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Remember what the first run draws by address."""
+        from minitorch.random.callers import recorded_calls
+
+        with recorded_calls() as self._calls:
+            yield
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
         from minitorch import random
         from minitorch.amp import autocast_mode
+        from minitorch.random.callers import replayed_calls
 
         active = autocast_mode.active
         low, cache = active.dtype, active.cache
@@ -117,7 +127,8 @@ class _Surroundings:
             active.dtype = self._low
             if self._state is not None:
                 random.set_rng_state(self._state)
-            yield
+            with replayed_calls(self._calls):
+                yield
         finally:
             active.dtype, active.cache = low, cache
             if state is not None:
@@ -284,7 +295,8 @@ class _Reentrant(Function):
         ctx.tensor_places = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
         ctx.args = [None if isinstance(a, TensorBase) else a for a in args]
         ctx.save_for_backward(*[a for a in args if isinstance(a, TensorBase)])
-        return function(*args)
+        with ctx.surroundings.recorded():
+            return function(*args)
 
     @staticmethod
     def backward(ctx: FunctionCtx, *grads: Any) -> tuple:

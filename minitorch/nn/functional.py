@@ -51,6 +51,7 @@ from minitorch.ops.nll import cross_entropy, nll_loss
 from minitorch.ops.norm import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from minitorch.ops.pointwise import gelu, softplus
 from minitorch.ops.pool import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
+from minitorch.ops.precision import computed_in_float32
 from minitorch.ops.regression_loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -84,6 +85,7 @@ __all__ = [
     "dropout1d",
     "dropout2d",
     "elu",
+    "elu_",
     "embedding",
     "gelu",
     "glu",
@@ -92,12 +94,14 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hardtanh_",
     "huber_loss",
     "instance_norm",
     "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "leaky_relu_",
     "linear",
     "log_softmax",
     "logsigmoid",
@@ -114,6 +118,7 @@ __all__ = [
     "prelu",
     "relu",
     "relu6",
+    "relu_",
     "rms_norm",
     "scaled_dot_product_attention",
     "selu",
@@ -134,6 +139,26 @@ __all__ = [
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(x, 0)``."""
     return input.relu_() if inplace else pointwise.relu(input)
+
+
+def relu_(input: Tensor) -> Tensor:
+    """``relu`` in place."""
+    return input.relu_()
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """``leaky_relu`` in place."""
+    return leaky_relu(input, negative_slope, inplace=True)
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """``elu`` in place."""
+    return elu(input, alpha, inplace=True)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """``hardtanh`` in place."""
+    return hardtanh(input, min_val, max_val, inplace=True)
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -200,9 +225,15 @@ def normalize(
     """Divide by the `p`-norm along `dim`, but at least by `eps`."""
     if out is not None:
         raise NotImplementedError("normalize: out= is not supported")
+    return _normalize(input, p, dim, eps)
+
+
+@computed_in_float32
+def _normalize(input: Tensor, p: float, dim: int, eps: float) -> Tensor:
     return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
 
 
+@computed_in_float32
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between `x1` and `x2` along `dim`; norms count as at least `eps`."""
     first = x1 / x1.norm(2, dim, keepdim=True).clamp(min=eps)
@@ -210,6 +241,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return (first * second).sum(dim)
 
 
+@computed_in_float32
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:

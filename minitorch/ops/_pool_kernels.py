@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minitorch.ops._arguments import quiet
+from minitorch.ops._arguments import quiet, widen
 from minitorch.ops._windows import Pads, padded, shifted
 
 
@@ -87,6 +87,7 @@ def scatter_array(
     g: np.ndarray, winner: np.ndarray, shape: tuple[int, ...], spec: PoolSpec
 ) -> np.ndarray:
     """Send each window's value to its winner: the gradient of the maximum."""
+    dtype, g = g.dtype, widen(g)
     out = np.zeros(_frame_shape(shape, spec.pads), g.dtype)
     reach = [d * (k - 1) for d, k in zip(spec.dilation, spec.kernel, strict=True)]
     disjoint = all(s > r for s, r in zip(spec.stride, reach, strict=True))
@@ -101,7 +102,7 @@ def scatter_array(
             np.multiply(g, mine, out=view)
         else:
             view += g * mine
-    return _cropped(out, shape, spec.pads)
+    return _cropped(out, shape, spec.pads).astype(dtype, copy=False)
 
 
 def gather_array(x: np.ndarray, winner: np.ndarray, spec: PoolSpec) -> np.ndarray:
@@ -116,7 +117,7 @@ def gather_array(x: np.ndarray, winner: np.ndarray, spec: PoolSpec) -> np.ndarra
 @quiet
 def mean_array(x: np.ndarray, divisor: np.ndarray, spec: PoolSpec) -> np.ndarray:
     dtype = x.dtype
-    x = x.astype(np.float32) if dtype.itemsize == 2 else x
+    x = widen(x)
     views = shifted(padded(x, spec.pads), *spec[:2], spec.dilation, spec.out)
     total = next(views).copy()
     for view in views:
@@ -129,8 +130,9 @@ def spread_array(
     g: np.ndarray, divisor: np.ndarray, shape: tuple[int, ...], spec: PoolSpec
 ) -> np.ndarray:
     """Share each window's value among its elements: the transpose of `mean_array`."""
+    dtype, g = g.dtype, widen(g)
     share = (g / divisor).astype(g.dtype, copy=False)
     out = np.zeros(_frame_shape(shape, spec.pads), g.dtype)
     for view in shifted(out, *spec[:2], spec.dilation, spec.out):
         view += share
-    return _cropped(out, shape, spec.pads)
+    return _cropped(out, shape, spec.pads).astype(dtype, copy=False)

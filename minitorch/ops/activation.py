@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from minitorch.autograd import Node, TensorBase, record
+from minitorch.ops import generic
 from minitorch.ops._arguments import is_float, quiet, scalar_name, widen
 from minitorch.ops._typing import Tensor
 from minitorch.ops.generic import exp, where
+from minitorch.ops.precision import computed_in_float32, wide
 
 # ------------------------------------------------------------------------------ piecewise linear
 
@@ -26,10 +28,12 @@ def _factor_backward(node: Node, grad: Any) -> tuple:
     return (where(factor != 0, grad * factor, 0.0),)
 
 
-def _piecewise(x: Tensor, out: np.ndarray, factor: np.ndarray, name: str) -> Tensor:
+def _piecewise(
+    x: Tensor, out: np.ndarray, factor: np.ndarray, name: str, constants: tuple = ()
+) -> Tensor:
     dtype = x._array.dtype
     saved = (np.asarray(factor, dtype),)
-    return record(out.astype(dtype, copy=False), _factor_backward, (x,), saved, None, name)
+    return record(out.astype(dtype, copy=False), _factor_backward, (x,), saved, constants, name)
 
 
 def _finish(x: Tensor, out: Tensor, inplace: bool) -> Tensor:
@@ -48,7 +52,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     """``x`` where positive, ``negative_slope * x`` elsewhere."""
     x = _check_float(input, "leaky_relu_cpu")
     factor = np.where(x > 0, x.dtype.type(1), x.dtype.type(negative_slope))
-    return _finish(input, _piecewise(input, x * factor, factor, "LeakyReluBackward0"), inplace)
+    out = _piecewise(input, x * factor, factor, "LeakyReluBackward0", (negative_slope,))
+    return _finish(input, out, inplace)
 
 
 def hardtanh(
@@ -59,7 +64,11 @@ def hardtanh(
         raise ValueError("min_val cannot be greater than max_val")
     x = input._array
     out = _piecewise(
-        input, np.clip(x, min_val, max_val), (x > min_val) & (x < max_val), "HardtanhBackward0"
+        input,
+        np.clip(x, min_val, max_val),
+        ~((x <= min_val) | (x >= max_val)),
+        "HardtanhBackward0",
+        (min_val, max_val),
     )
     return _finish(input, out, inplace)
 
@@ -103,6 +112,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return _piecewise(input, out, np.abs(x) > lambd, "SoftshrinkBackward0")
 
 
+@computed_in_float32
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """``x`` where positive, ``weight * x`` elsewhere; one weight, or one per channel."""
     if weight.numel() != 1:
@@ -120,12 +130,14 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def sigmoid_array(x: np.ndarray) -> np.ndarray:
-    """Logistic function of an array, without overflow: ``(1 + tanh(x/2)) / 2``."""
-    out = np.multiply(x, x.dtype.type(0.5))
-    np.tanh(out, out=out)
-    out *= x.dtype.type(0.5)
-    out += x.dtype.type(0.5)
-    return out
+    """Logistic function of an array. Where the exponential overflows the result is 0, rightly.
+
+    The form ``(1 + tanh(x/2)) / 2`` never overflows, but cancels for negative `x`.
+    """
+    out = np.negative(x)
+    np.exp(out, out=out)
+    out += 1
+    return np.reciprocal(out, out=out)
 
 
 def _sigmoid(x: Any) -> Any:
@@ -140,8 +152,9 @@ def _silu_slope(x: Any, _: Any) -> Any:
 def _elu_slope(x: Any, ctx: Any) -> Any:
     alpha, scale, sharpness = ctx
     # The exponential is only wanted for negative x; elsewhere it could overflow.
-    negative = where(x > 0, 0.0 * x, x)
-    return where(x > 0, scale + 0.0 * x, exp(negative * sharpness) * (alpha * scale * sharpness))
+    negative = where(x > 0, 0.0, x)
+    slope = where(x > 0, scale, exp(negative * sharpness) * (alpha * scale * sharpness))
+    return where(x != x, scale, slope)  # as PyTorch: NaN passes the gradient on
 
 
 def _mish_slope(x: Any, _: Any) -> Any:
@@ -153,7 +166,7 @@ def _mish_slope(x: Any, _: Any) -> Any:
 
 
 def _hardswish_slope(x: Any, _: Any) -> Any:
-    return where(x <= -3, 0.0 * x, where(x < 3, x / 3 + 0.5, 1 + 0.0 * x))
+    return where(x <= -3, 0.0, where(x < 3, x / 3 + 0.5, 1.0))
 
 
 def _logsigmoid_slope(x: Any, _: Any) -> Any:
@@ -164,7 +177,7 @@ def _logsigmoid_slope(x: Any, _: Any) -> Any:
 def _slope_backward(node: Node, grad: Any) -> tuple:
     (x,) = node.saved
     slope, constants = node.ctx
-    return (grad * slope(x, constants),)
+    return (generic.cast(wide(grad) * slope(wide(x), constants), generic.raw(x).dtype),)
 
 
 def _smooth(x: Tensor, out: np.ndarray, slope: Any, name: str, ctx: Any = None) -> Tensor:
@@ -234,16 +247,19 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _finish(input, out, inplace)
 
 
+@computed_in_float32
 def softsign(input: Tensor) -> Tensor:
     """``x / (1 + |x|)``."""
     return input / (input.abs() + 1)
 
 
+@computed_in_float32
 def tanhshrink(input: Tensor) -> Tensor:
     """``x - tanh(x)``."""
     return input - input.tanh()
 
 
+@computed_in_float32
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Split in halves ``a, b`` along `dim` and return ``a * sigmoid(b)``."""
     if input.dim() == 0:

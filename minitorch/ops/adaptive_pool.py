@@ -14,6 +14,7 @@ import numpy as np
 from minitorch.autograd import wrap
 from minitorch.ops import pool
 from minitorch.ops._typing import Tensor
+from minitorch.ops.precision import computed_in_float32
 
 OutSize = int | None | Sequence[int | None]
 
@@ -49,6 +50,7 @@ def _averaging(size: int, count: int, like: Tensor) -> Tensor:
     return wrap(matrix)
 
 
+@computed_in_float32
 def _adaptive_avg(x: Tensor, output_size: OutSize, dims: int, name: str) -> Tensor:
     sizes = _sizes(output_size, x, dims, name)
     if all(m == 1 for m in sizes):

@@ -7,13 +7,15 @@ broadcast; ``ctx`` holds the operands' shapes.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from minitorch.autograd.graph import Node, TensorBase, record
 from minitorch.ops.casting import both, same_type, tensor_and_number
-from minitorch.ops.generic import sum_to
+from minitorch.ops.generic import short_with_number, sum_to
+from minitorch.ops.precision import in_float32
 
 
 def broadcast_error(x: np.ndarray, y: np.ndarray, error: ValueError) -> Exception:
@@ -42,7 +44,7 @@ def operands(a: Any, b: Any) -> tuple:
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Return ``input + alpha * other``."""
     if alpha != 1:
-        other = mul(other, alpha) if isinstance(other, TensorBase) else other * alpha
+        return _add_scaled(input, other, alpha)
     try:
         x, y = input._array, other._array
     except AttributeError:
@@ -69,11 +71,21 @@ def add_backward(node: Node, grad: Any) -> tuple:
     )
 
 
+def _add_scaled(input: Any, other: Any, factor: Any) -> Any:
+    if not isinstance(other, TensorBase):
+        return add(input, other * factor)
+    if input._array.dtype.itemsize == other._array.dtype.itemsize != 2:
+        return add(input, mul(other, factor))
+    return in_float32(lambda a, b: add(a, mul(b, factor)), input, other)
+
+
 def _add_number(a: Any, b: Any) -> Any:
     if not isinstance(a, TensorBase):
         a, b = b, a
     x, number = tensor_and_number(a, b)
-    return record(x._array + number, add_number_backward, (x,), (), None, "AddBackward0")
+    array = x._array
+    out = array + number if array.dtype.itemsize != 2 else short_with_number(np.add, array, number)
+    return record(out, add_number_backward, (x,), (), number, "AddBackward0")
 
 
 def add_number_backward(node: Node, grad: Any) -> tuple:
@@ -83,7 +95,7 @@ def add_number_backward(node: Node, grad: Any) -> tuple:
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Return ``input - alpha * other``."""
     if alpha != 1:
-        other = mul(other, alpha) if isinstance(other, TensorBase) else other * alpha
+        return _add_scaled(input, other, -alpha)
     try:
         x, y = input._array, other._array
     except AttributeError:
@@ -124,7 +136,12 @@ def _sub_number(a: Any, b: Any) -> Any:
         x, number = tensor_and_number(a, b)
         if x._array.dtype.kind == "b":
             raise _bool_subtraction()
-        return record(x._array - number, add_number_backward, (x,), (), None, "SubBackward0")
+        array = x._array
+        if array.dtype.itemsize != 2:
+            out = array - number
+        else:
+            out = short_with_number(np.subtract, array, number)
+        return record(out, add_number_backward, (x,), (), -number, "SubBackward0")
     return rsub(b, a)
 
 
@@ -135,7 +152,12 @@ def rsub(input: Any, other: Any) -> Any:
     x, number = tensor_and_number(input, other)
     if x._array.dtype.kind == "b":
         raise _bool_subtraction()
-    return record(number - x._array, neg_backward, (x,), (), None, "RsubBackward1")
+    array = x._array
+    if array.dtype.itemsize != 2:
+        out = number - array
+    else:
+        out = short_with_number(lambda a, b: b - a, array, number)
+    return record(out, neg_backward, (x,), (), number, "RsubBackward1")
 
 
 def neg(input: Any) -> Any:
@@ -189,15 +211,20 @@ def _mul_number(a: Any, b: Any) -> Any:
     if not isinstance(a, TensorBase):
         a, b = b, a
     x, number = tensor_and_number(a, b)
-    return record(x._array * number, mul_number_backward, (x,), (), number, "MulBackward0")
+    return record(_times(x._array, number), mul_number_backward, (x,), (), number, "MulBackward0")
 
 
 def mul_number_backward(node: Node, grad: Any) -> tuple:
-    return (grad * node.ctx,)
+    return (_times(grad, node.ctx),)
 
 
-multiply = mul
-subtract = sub
+def _times(x: Any, number: Any) -> Any:
+    if x.dtype.itemsize != 2:
+        return x * number
+    return short_with_number(operator.mul, x, number)
+
+
+multiply, subtract, negative = mul, sub, neg
 
 
 # -- compositions --------------------------------------------------------------------------------
@@ -205,9 +232,17 @@ subtract = sub
 
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """Return ``input + weight * (end - input)``."""
+    return in_float32(_lerp, input, end, weight)
+
+
+def _lerp(input: Any, end: Any, weight: Any) -> Any:
     return add(input, mul(sub(end, input), weight))
 
 
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Return ``input + value * tensor1 * tensor2``."""
+    return in_float32(_addcmul, input, tensor1, tensor2, value)
+
+
+def _addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     return add(input, mul(tensor1, tensor2), alpha=value)

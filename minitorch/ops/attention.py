@@ -13,9 +13,11 @@ import numpy as np
 from minitorch.autograd import wrap
 from minitorch.ops._typing import Tensor
 from minitorch.ops.dropout import dropout
+from minitorch.ops.precision import computed_in_float32
 from minitorch.ops.softmax import softmax
 
 
+@computed_in_float32
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,7 +29,8 @@ def axes(dim: Any, ndim: int) -> tuple[int, ...]:
     if dim is None:
         return tuple(range(ndim))
     if isinstance(dim, int):
-        return (axis(dim, ndim),) if ndim else ()
+        where = axis(dim, ndim)
+        return (where,) if ndim else ()
     found = tuple([axis(int(each), ndim) for each in dim])
     if not found or not ndim:
         return tuple(range(ndim))
@@ -42,7 +44,16 @@ def sizes(args: tuple) -> tuple[int, ...]:
     """Return the shape given as ``f(2, 3)`` or ``f((2, 3))``."""
     if len(args) == 1 and not hasattr(args[0], "__index__"):
         args = tuple(args[0])
-    return tuple([int(each) for each in args])
+    return tuple([operator.index(each) for each in args])
+
+
+def sizes_or(args: tuple, keyword: Any, name: str) -> tuple[int, ...]:
+    """Return the shape given as ``f(2, 3)``, ``f((2, 3))`` or by keyword."""
+    if keyword is None:
+        return sizes(args)
+    if args:
+        raise TypeError(f"got both positional sizes and the keyword argument '{name}'")
+    return sizes((keyword,))
 
 
 def kept_shape(shape: Sequence[int], reduced: tuple[int, ...]) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ from minitorch.ops._conv_checks import check_conv, cross
 from minitorch.ops._conv_kernels import ConvSpec, conv_array, conv_input_array, conv_weight_array
 from minitorch.ops._typing import Tensor
 from minitorch.ops._windows import Pads, pair
+from minitorch.ops.generic import total
 
 # ------------------------------------------------------------------------- differentiable maps
 
@@ -67,7 +68,7 @@ def convolution_backward(node: Node, grad: Any) -> tuple:
     return (
         to_input(grad, w, tuple(x.shape), node.ctx) if need_x else None,
         to_weight(grad, x, tuple(w.shape), node.ctx) if need_w else None,
-        grad.sum(bias_axes) if need_bias else None,
+        total(grad, bias_axes) if need_bias else None,
     )
 
 

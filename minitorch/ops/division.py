@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
-from minitorch.autograd.graph import Node, record, wrap
+from minitorch.autograd.graph import Node, record
 from minitorch.ops import generic
 from minitorch.ops.arithmetic import add, broadcast_error, operands
 from minitorch.ops.casting import floating, is_number, tensor_and_number
-from minitorch.ops.generic import sum_to
+from minitorch.ops.generic import short_with_number, sum_to
+from minitorch.ops.precision import in_float32
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
@@ -22,7 +24,12 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
         return _rounded_div(input, other, rounding_mode)
     if is_number(other):
         x, number = tensor_and_number(floating(input), other)
-        return record(x._array / number, div_number_backward, (x,), (), number, "DivBackward0")
+        array = x._array
+        if array.dtype.itemsize != 2:
+            out = array / number
+        else:
+            out = short_with_number(operator.truediv, array, number)
+        return record(out, div_number_backward, (x,), (), number, "DivBackward0")
     a, b = operands(input, other)
     a, b = floating(a), floating(b)
     x, y = a._array, b._array
@@ -47,7 +54,9 @@ def div_backward(node: Node, grad: Any) -> tuple:
 
 
 def div_number_backward(node: Node, grad: Any) -> tuple:
-    return (grad / node.ctx,)
+    if grad.dtype.itemsize != 2:
+        return (grad / node.ctx,)
+    return (short_with_number(operator.truediv, grad, node.ctx),)
 
 
 def reciprocal(input: Any) -> Any:
@@ -64,6 +73,10 @@ def reciprocal_backward(node: Node, grad: Any) -> tuple:
 
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """Return ``input + value * tensor1 / tensor2``."""
+    return in_float32(_addcdiv, input, tensor1, tensor2, value)
+
+
+def _addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any) -> Any:
     return add(input, div(tensor1, tensor2), alpha=value)
 
 
@@ -105,7 +118,13 @@ def floor_divide(input: Any, other: Any) -> Any:
     """Return the quotient rounded towards minus infinity; not differentiable."""
     a, b = operands(input, other)
     _refuse_zero(b._array)
-    return wrap(np.floor_divide(a._array, b._array))
+    out = np.floor_divide(a._array, b._array)
+    return record(out, no_derivative, (a, b), (), "floor_divide", "NotImplemented")
+
+
+def no_derivative(node: Node, grad: Any) -> tuple:
+    """Refuse, rather than pass a zero gradient on."""
+    raise RuntimeError(f"derivative for aten::{node.ctx} is not implemented")
 
 
 def remainder(input: Any, other: Any) -> Any:

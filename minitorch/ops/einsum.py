@@ -35,7 +35,7 @@ def einsum(equation: str, *operands: Any) -> Any:
     tensors = [same_type(each, tensors[0])[0] for each in tensors]
     terms, result = _parse(equation, [each._array.ndim for each in tensors])
     for i, term in enumerate(terms):
-        tensors[i], terms[i] = _take_diagonals(tensors[i], term)
+        tensors[i], terms[i] = _take_diagonals(tensors[i], term, i)
     _check_sizes(terms, tensors)
     out = _contract(terms, result, [each._array for each in tensors])
     wanted = any(each._requires_grad for each in tensors)
@@ -138,14 +138,20 @@ def _parse(equation: str, ranks: list[int]) -> tuple[list[str], str]:
     return spelled, result
 
 
-def _take_diagonals(tensor: Any, term: str) -> tuple[Any, str]:
+def _take_diagonals(tensor: Any, term: str, number: int) -> tuple[Any, str]:
     """Replace an axis pair with one letter ("ii") by its diagonal."""
-    from minitorch.ops.rearranging import diagonal
+    from minitorch.ops.diagonals import diagonal
 
     for letter in dict.fromkeys(term):
         while term.count(letter) > 1:
             first = term.index(letter)
             second = term.index(letter, first + 1)
+            a, b = tensor._array.shape[first], tensor._array.shape[second]
+            if a != b:
+                raise RuntimeError(
+                    f"einsum(): subscript {letter} is repeated for operand {number} but the sizes "
+                    f"don't match, {b} != {a}"
+                )
             tensor = diagonal(tensor, 0, first, second)
             term = "".join([c for i, c in enumerate(term) if i not in (first, second)]) + letter
     return tensor, term

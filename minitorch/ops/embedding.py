@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from minitorch.autograd import bump_version, record, wrap
+from minitorch.autograd import AccumulateGrad, Node, bump_version, record, wrap
+from minitorch.autograd.grad_mode import mode
+from minitorch.autograd.sparse import SparseGradient
 from minitorch.ops._arguments import scalar_name, widen
 from minitorch.ops._typing import Tensor
 from minitorch.ops.generic import linear_pair
@@ -27,12 +29,16 @@ def scatter_rows(index: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
 
 
 class _Reads(NamedTuple):
-    """Which rows were read: flat `rows`, a factor `keep` per read or None, and the sizes."""
+    """Which rows were read: flat `rows`, a factor `keep` per read or None, and the sizes.
+
+    With `sparse` the gradient holds these rows only, if it goes to a leaf.
+    """
 
     rows: np.ndarray
     keep: np.ndarray | None
     shape: tuple[int, ...]
     table_size: int
+    sparse: bool = False
 
 
 def _gather_rows(table: np.ndarray, reads: _Reads) -> np.ndarray:
@@ -88,6 +94,9 @@ def embedding(
         Rows that are read and whose norm exceeds `max_norm` are scaled down in place first.
     scale_grad_by_freq : bool
         Divide each row's gradient by how often the row was read.
+    sparse : bool
+        Leave a sparse tensor in ``weight.grad``: one row per read, not one per row of the table.
+        A weight that is itself computed gets a dense gradient, as does ``create_graph=True``.
 
     Returns
     -------
@@ -99,8 +108,6 @@ def embedding(
     IndexError
         If an index is not a row of the table.
     """
-    if sparse:
-        raise NotImplementedError("embedding: sparse gradients are not supported; leave out sparse")
     if input._array.dtype not in (np.int64, np.int32):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
@@ -125,8 +132,27 @@ def embedding(
     if scale_grad_by_freq:
         keep = (1 if keep is None else keep) / np.bincount(index, minlength=count)[index]
         keep = keep.astype(widen(out[:0]).dtype)
-    reads = _Reads(index, keep, tuple(input.shape), count)
-    return record(out, _gather.rule, (weight,), (), reads, _gather.name)
+    reads = _Reads(index, keep, tuple(input.shape), count, sparse)
+    return record(out, embedding_backward, (weight, input), (), reads)
+
+
+def embedding_backward(node: Node, grad: Any) -> tuple:
+    reads = node.ctx
+    if reads.sparse and not mode.differentiable and node._next[0].__class__ is AccumulateGrad:
+        return _read_rows(grad, reads), None
+    return _spread(grad, reads), None
+
+
+def _read_rows(grad: np.ndarray, reads: _Reads) -> SparseGradient:
+    """Return the gradient as rows, in the order in which they were read; none for padding."""
+    rows = grad.reshape(reads.rows.size, grad.shape[-1])
+    index = reads.rows
+    if reads.keep is not None:
+        read = reads.keep != 0
+        index = index[read]
+        rows = (widen(rows[read]) * reads.keep[read, None]).astype(grad.dtype, copy=False)
+    where = np.array(index[None], dtype=np.int64)
+    return SparseGradient(where, rows, (reads.table_size, grad.shape[-1]))
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

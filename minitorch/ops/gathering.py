@@ -16,12 +16,23 @@ from minitorch.ops import generic
 from minitorch.ops.axes import axis
 from minitorch.ops.casting import cast
 from minitorch.ops.generic import linear_pair
+from minitorch.ops.precision import in_float32, is_short
 
 
 def add_at(out: ndarray, flat_index: ndarray, values: ndarray) -> None:
     """Add `values` to contiguous ``out.reshape(-1)`` at `flat_index`, repeats included."""
     # One index array into a flat array is the case that NumPy runs as a plain loop.
-    np.add.at(out.reshape(-1), flat_index.reshape(-1), values.reshape(-1))
+    accumulate_at(out.reshape(-1), flat_index.reshape(-1), values.reshape(-1))
+
+
+def accumulate_at(out: ndarray, key: Any, values: ndarray) -> None:
+    """Add `values` at ``out[key]`` in place, repeats included; 16-bit floats sum in float32."""
+    if not is_short(out.dtype):
+        np.add.at(out, key, values)
+        return
+    wide = out.astype(np.float32)
+    np.add.at(wide, key, values.astype(np.float32))
+    out[...] = wide
 
 
 def _full_index(shape: tuple[int, ...], where: int, index: ndarray) -> tuple:
@@ -45,7 +56,7 @@ def _take(x: ndarray, ctx: tuple) -> ndarray:
 def _put(grad: ndarray, ctx: tuple) -> ndarray:
     shape, where, index = ctx
     out = np.zeros(shape, grad.dtype)
-    np.add.at(out, _full_index(shape, where, index), grad)
+    accumulate_at(out, _full_index(shape, where, index), grad)
     return out
 
 
@@ -92,6 +103,19 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     source = input.expand(*common)
     common[where] = indices._array.shape[where]
     return gather(source, dim, wrap(np.broadcast_to(indices._array, common)))
+
+
+def take(input: Any, index: Any) -> Any:
+    """Return the elements that `index` names in the flattened `input`, in the shape of `index`."""
+    if index._array.dtype != np.int64:
+        raise RuntimeError(
+            f"take(): Expected a long tensor for index, but got {type_word(index._array.dtype)}"
+        )
+    flat = input.reshape(-1)
+    n, at = flat._array.size, index._array
+    if at.size and (at.min() < -n or at.max() >= n):
+        raise IndexError("out of range: tried to access an index beyond the tensor's elements")
+    return take_elements(flat, 0, (at % max(n, 1)).reshape(-1)).reshape(at.shape)
 
 
 # -- scatter -------------------------------------------------------------------------------------
@@ -144,7 +168,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     if x.ndim == 0:
         return input + part
     out = x.copy()
-    np.add.at(out, _full_index(x.shape, where, at), part._array[_corner(at)])
+    accumulate_at(out, _full_index(x.shape, where, at), part._array[_corner(at)])
     ctx = (x.shape, where, at, part._array.shape)
     return record(out, scatter_add_backward, (input, part), (), ctx)
 
@@ -182,9 +206,19 @@ def _scatter_arguments(what: str, input: Any, dim: int, index: Any, src: Any) ->
     where = axis(dim, x.ndim)
     if at.dtype != np.int64:
         raise RuntimeError(f"{what}(): Expected dtype int64 for index")
+    if at.size and max(at.ndim, 1) != max(x.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+    for i, (n, limit) in enumerate(zip(at.shape, x.shape, strict=False)):
+        if at.size and i != where and n > limit:
+            raise RuntimeError(
+                f"Expected index {list(at.shape)} to be no larger than self {list(x.shape)} apart "
+                f"from dimension {where}"
+            )
     if isinstance(src, TensorBase):
         if src._array.dtype != x.dtype:
             raise RuntimeError(f"{what}(): Expected self.dtype to be equal to src.dtype")
+        if at.size and max(src._array.ndim, 1) != max(at.ndim, 1):
+            raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
         for i, (n, limit) in enumerate(zip(at.shape, src._array.shape, strict=False)):
             if n > limit:
                 raise RuntimeError(
@@ -207,7 +241,7 @@ def _select(x: ndarray, ctx: tuple) -> ndarray:
 def _select_back(grad: ndarray, ctx: tuple) -> ndarray:
     shape, where, index = ctx
     out = np.zeros(shape, grad.dtype)
-    np.add.at(out, (slice(None),) * where + (index,), grad)
+    accumulate_at(out, (slice(None),) * where + (index,), grad)
     return out
 
 
@@ -235,12 +269,31 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     x, at = input._array, index._array.reshape(-1)
     where = axis(dim, x.ndim)
     if source._array.dtype != x.dtype:
-        raise RuntimeError("index_add_(): self and source expected to have the same dtype")
+        raise RuntimeError(
+            "index_add_(): self and source expected to have the same dtype, but got (self) "
+            f"{type_word(x.dtype)} and (source) {type_word(source._array.dtype)}"
+        )
+    given = source._array.shape[where] if source._array.ndim > where else 1
+    if given != at.size:
+        raise RuntimeError(
+            f"index_add_(): Number of indices ({at.size}) should be equal to source.size(dim): "
+            f"({given}), for dim: {where}"
+        )
+    if x.ndim and (
+        source._array.shape[:where] != x.shape[:where]
+        or source._array.shape[where + 1 :] != x.shape[where + 1 :]
+    ):
+        raise RuntimeError(
+            f"source tensor shape must match self tensor shape, excluding the specified dimension. "
+            f"Got self.shape = {list(x.shape)} source.shape = {list(source._array.shape)}"
+        )
     if x.ndim and at.size and (at.min() < 0 or at.max() >= x.shape[where]):
         raise IndexError("index out of range in self")
-    if alpha != 1:
-        source = source * alpha
-    return input + _index_sum(source, (x.shape, where, at))
+    return in_float32(_index_add, input, source, (x.shape, where, at), alpha)
+
+
+def _index_add(input: Any, source: Any, ctx: tuple, alpha: Any) -> Any:
+    return input + _index_sum(source if alpha == 1 else source * alpha, ctx)
 
 
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
@@ -285,6 +338,8 @@ def masked_fill_backward(node: Node, grad: Any) -> tuple:
 
 def masked_select(input: Any, mask: Any) -> Any:
     """Return the elements where `mask` holds, as a 1-d tensor."""
+    if mask._array.dtype != np.bool_:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
     shape = np.broadcast_shapes(input._array.shape, mask._array.shape)
     source = input if input._array.shape == shape else input.expand(*shape)
     return source[wrap(np.broadcast_to(mask._array, shape))]

@@ -53,7 +53,7 @@ tan = _unary("tan", np.tan)
 sinh = _unary("sinh", np.sinh)
 cosh = _unary("cosh", np.cosh)
 tanh = _unary("tanh", np.tanh)
-sign = _unary("sign", np.sign)
+sign = _unary("sign", lambda x: np.where(np.isnan(x), x.dtype.type(0), np.sign(x)))
 absolute = _unary("abs", np.abs)
 
 
@@ -83,6 +83,16 @@ def keep(g: Any, mask: ndarray) -> Any:
     # np.where stumbles over random masks; and-ing the bits with all ones or none is 8 times faster.
     bits = g.view(_SAME_SIZE_INT[g.dtype.itemsize]) & -mask.view(np.int8)
     return bits.view(g.dtype)
+
+
+def short_with_number(ufunc: Any, x: Any, number: Any) -> Any:
+    """Return ``ufunc(x, number)`` of a 16-bit array; if it is floating, in float32, rounded once.
+
+    NumPy would round the number to 16 bits first, and a learning rate of 0.1 become 0.1001.
+    """
+    if isinstance(x, TensorBase) or x.dtype.kind not in "fV":
+        return ufunc(x, number)
+    return ufunc(x.astype(np.float32), number).astype(x.dtype)
 
 
 def sum_to(g: Any, shape: tuple[int, ...]) -> Any:

@@ -12,11 +12,14 @@ import numpy as np
 from numpy import ndarray
 
 from minitorch.autograd.graph import Node, TensorBase, bump_version, mode, record, wrap
-from minitorch.autograd.inplace import record_view, requires_grad, write
+from minitorch.autograd.inplace import check_writable, record_view, requires_grad, write
+from minitorch.autograd.overlap import refuse_overlap, refuse_repeats
+from minitorch.dtypes import type_word
 from minitorch.ops import generic
 from minitorch.ops.casting import cast, convert
 from minitorch.ops.gathering import add_at
 from minitorch.ops.generic import linear_pair
+from minitorch.ops.precision import in_float32
 
 
 def _read(index: Any) -> tuple[tuple, bool]:
@@ -71,6 +74,13 @@ def _read_list(entry: Any) -> ndarray:
 
 def _index_error(error: Exception, ndim: int) -> IndexError:
     text = str(error)
+    if text.startswith("boolean index did not match"):
+        return IndexError(
+            "The shape of the mask does not match the shape of the indexed tensor: "
+            + text.removeprefix("boolean index did not match indexed array along ").replace(
+                "dimension", "at dimension", 1
+            )
+        )
     if "too many indices" in text:
         return IndexError(f"too many indices for tensor of dimension {ndim}")
     return IndexError(text.replace("axis", "dimension"))
@@ -150,6 +160,8 @@ def setitem(input: Any, index: Any, value: Any) -> None:
     recorded = mode.grad_enabled and (
         requires_grad(input) or (isinstance(value, TensorBase) and requires_grad(value))
     )
+    array = generic.raw(value)
+    _check_overlap(x, key, array if isinstance(value, TensorBase) else None, advanced)
     if recorded and not advanced:
         target = getitem(input, index)
         write(target, _fit_value(value, target._array, x.dtype))
@@ -157,14 +169,11 @@ def setitem(input: Any, index: Any, value: Any) -> None:
     if recorded:
         write(input, index_put(input, key, value))
         return
-    if not x.flags.writeable:
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation."
+    check_writable(x, repeats=True)
+    if isinstance(array, (list, tuple, str)) or array is None:
+        raise TypeError(
+            f"can't assign a {type(value).__name__} to a torch.{type_word(x.dtype)}Tensor"
         )
-    array = generic.raw(value)
-    if isinstance(array, (list, tuple)):
-        raise TypeError(f"can't assign a {type(value).__name__} to a {input.dtype!r} tensor")
     if isinstance(array, ndarray) and array.dtype != x.dtype:
         array = convert(array, x.dtype)
     try:
@@ -174,6 +183,22 @@ def setitem(input: Any, index: Any, value: Any) -> None:
     except ValueError:
         raise _value_mismatch(np.shape(array), x[key].shape, advanced) from None
     bump_version(input)
+
+
+def _check_overlap(x: ndarray, key: tuple, value: ndarray | None, advanced: bool) -> None:
+    if advanced:
+        if value is not None and value.ndim:
+            refuse_overlap(x, value, same_allowed=False)
+        return
+    if 0 not in x.strides and (value is None or not value.ndim):
+        return
+    try:
+        target = x[key if Ellipsis in key else (*key, ...)]
+    except IndexError as error:
+        raise _index_error(error, x.ndim) from None
+    refuse_repeats(target)
+    if value is not None and value.ndim:
+        refuse_overlap(target, value)
 
 
 def _value_mismatch(have: tuple, want: tuple, advanced: bool) -> RuntimeError:
@@ -226,7 +251,7 @@ def index_put(input: Any, key: tuple, value: Any, accumulate: bool = False) -> A
         raise _value_mismatch(value._array.shape, chosen.shape, True)
     part = _fit_value(value, np.asarray(chosen), x.dtype)
     if accumulate:
-        return input + _scatter(part, (x.shape, key))
+        return in_float32(lambda into, what: into + _scatter(what, (x.shape, key)), input, part)
     out = x.copy()
     out[key] = part._array
     return record(out, index_put_backward, (input, part), (), (x.shape, key))

@@ -13,22 +13,25 @@ from typing import Any
 import numpy as np
 
 from minitorch.autograd.graph import Node, TensorBase, bump_version, mode, record, wrap
-from minitorch.autograd.inplace import check_inplace, requires_grad, write
-from minitorch.dtypes import can_cast, from_numpy_dtype, type_word
+from minitorch.autograd.inplace import check_inplace, check_writable, requires_grad, write
+from minitorch.autograd.overlap import refuse_overlap, refuse_repeats
+from minitorch.dtypes import can_cast, check_fits, from_numpy_dtype, type_word
 from minitorch.ops import (
     arithmetic,
+    cumulative,
+    diagonals,
     division,
     gathering,
     generic,
     indexing,
+    paired,
     pointwise,
     powers,
-    rearranging,
     rounding,
     selection,
     trigonometry,
 )
-from minitorch.ops.casting import cast, convert
+from minitorch.ops.casting import cast, convert, is_number
 
 
 def store(x: Any, result: Any) -> Any:
@@ -50,15 +53,17 @@ def store(x: Any, result: Any) -> Any:
     return write(x, result)
 
 
-def in_place(op: Callable) -> Callable:
+def in_place(op: Callable, disjoint: bool = False) -> Callable:
     """Return the in-place version of an op.
 
     An op that saved `x` for its gradient gets a copy, as in PyTorch; unless `x` is an operand once
-    more (``x.mul_(x)``), which raises in backward.
+    more (``x.mul_(x)``), which raises in backward. With `disjoint` no operand may share the
+    target's memory at all.
     """
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         check_inplace(self, requires_grad(self))
+        _check_operands(self._array, (*args, *kwargs.values()), disjoint)
         result = op(self, *args, **kwargs)
         if result._node is not None and all(arg is not self for arg in args):
             _keep_old_values(result._node, self)
@@ -67,6 +72,12 @@ def in_place(op: Callable) -> Callable:
     method.__name__ = method.__qualname__ = f"{op.__name__}_"
     method.__doc__ = f"In-place version of ``{op.__name__}``."
     return method
+
+
+def _check_operands(x: np.ndarray, operands: tuple, disjoint: bool = False) -> None:
+    for each in operands:
+        if isinstance(each, TensorBase):
+            refuse_overlap(x, each._array, same_allowed=not disjoint)
 
 
 def _keep_old_values(node: Node, x: Any) -> None:
@@ -84,14 +95,18 @@ def _arithmetic(op: Callable, ufunc: Callable) -> Callable:
 
     def method(self: Any, other: Any, **kwargs: Any) -> Any:
         x = self._array
-        if not kwargs and x.dtype.kind == "f" and x.flags.writeable:
+        if not kwargs and x.dtype.kind == "f" and x.itemsize > 2 and x.flags.writeable:
             if isinstance(other, TensorBase):
                 y, quiet = other._array, not mode.grad_enabled or not requires_grad(other)
                 quiet = quiet and y.dtype is x.dtype and (y.shape == x.shape or y.ndim == 0)
+                if quiet and x is not y and not (x.base is None and y.base is None):
+                    refuse_overlap(x, y)
             else:
                 y, quiet = other, other.__class__ is float or other.__class__ is int
             if quiet and not (mode.grad_enabled and requires_grad(self)):
                 check_inplace(self, False)
+                if 0 in x.strides:
+                    refuse_repeats(x)
                 ufunc(x, y, out=x)
                 bump_version(self)
                 return self
@@ -106,43 +121,28 @@ add_ = _arithmetic(arithmetic.add, np.add)
 sub_ = _arithmetic(arithmetic.sub, np.subtract)
 mul_ = _arithmetic(arithmetic.mul, np.multiply)
 div_ = _arithmetic(division.div, np.divide)
-pow_ = in_place(powers.pow)
-floor_divide_ = in_place(division.floor_divide)
-remainder_ = in_place(division.remainder)
-fmod_ = in_place(division.fmod)
-lerp_ = in_place(arithmetic.lerp)
-addcmul_ = in_place(arithmetic.addcmul)
-addcdiv_ = in_place(division.addcdiv)
-neg_ = in_place(arithmetic.neg)
-reciprocal_ = in_place(division.reciprocal)
-square_ = in_place(powers.square)
-exp_ = in_place(pointwise.exp)
-log_ = in_place(pointwise.log)
-sqrt_ = in_place(pointwise.sqrt)
-rsqrt_ = in_place(pointwise.rsqrt)
-sin_ = in_place(trigonometry.sin)
-cos_ = in_place(trigonometry.cos)
-tanh_ = in_place(pointwise.tanh)
-sigmoid_ = in_place(pointwise.sigmoid)
-relu_ = in_place(pointwise.relu)
-abs_ = in_place(rounding.abs)
-sign_ = in_place(rounding.sign)
-floor_ = in_place(rounding.floor)
-ceil_ = in_place(rounding.ceil)
-round_ = in_place(rounding.round)
-trunc_ = in_place(rounding.trunc)
-erf_ = in_place(pointwise.erf)
-nan_to_num_ = in_place(rounding.nan_to_num)
-clamp_ = clip_ = in_place(selection.clamp)
-clamp_min_ = in_place(selection.clamp_min)
-clamp_max_ = in_place(selection.clamp_max)
-masked_fill_ = in_place(gathering.masked_fill)
-scatter_ = in_place(gathering.scatter)
-scatter_add_ = in_place(gathering.scatter_add)
-index_add_ = in_place(gathering.index_add)
-index_fill_ = in_place(gathering.index_fill)
-tril_ = in_place(rearranging.tril)
-triu_ = in_place(rearranging.triu)
+for _module, _names in {
+    arithmetic: "lerp addcmul neg",
+    division: "floor_divide remainder fmod addcdiv reciprocal",
+    powers: "pow square float_power",
+    pointwise: """exp exp2 expm1 log log2 log10 log1p sqrt rsqrt tanh sigmoid logit relu erf
+        erfc""",
+    trigonometry: """sin cos tan asin acos atan sinh cosh asinh acosh atanh deg2rad rad2deg arcsin
+        arccos arctan arcsinh arccosh arctanh""",
+    rounding: "abs sign sgn floor ceil round trunc fix frac nan_to_num absolute",
+    selection: """clamp clip clamp_min clamp_max eq ne lt le gt ge logical_and logical_or
+        logical_xor logical_not bitwise_and bitwise_or bitwise_xor bitwise_not""",
+    paired: "atan2 hypot xlogy copysign",
+    cumulative: "cumsum cumprod",
+    gathering: "masked_fill index_fill",
+    diagonals: "tril triu",
+}.items():
+    for _name in _names.split():
+        globals()[f"{_name}_"] = in_place(getattr(_module, _name))
+for _name in ("scatter", "scatter_add", "index_add"):
+    globals()[f"{_name}_"] = in_place(getattr(gathering, _name), disjoint=True)
+negative_, multiply_, subtract_ = globals()["neg_"], mul_, sub_
+divide_ = true_divide_ = div_
 
 
 def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
@@ -154,12 +154,15 @@ def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
         if source.dtype != self._array.dtype:
             source = convert(source, self._array.dtype)
         check_inplace(self, False)
+        check_writable(self._array)
+        refuse_overlap(self._array, src._array)
         try:
             self._array[...] = source
         except ValueError as error:
             raise arithmetic.broadcast_error(self._array, source, error) from None
         bump_version(self)
         return self
+    refuse_overlap(self._array, src._array)
     value = indexing._fit_value(src, self._array, self._array.dtype)
     return write(
         self, record(value._array, copy_backwards, (self, value), (), None, "CopyBackwards")
@@ -180,9 +183,13 @@ def fill_(self: Any, value: Any) -> Any:
                 f"{value._array.ndim} dimensions."
             )
         return copy_(self, value)
-    filled = np.empty_like(self._array)
+    if not is_number(value):
+        raise TypeError(f"fill_(): argument 'value' must be Number, not {type(value).__name__}")
+    check_fits(value, from_numpy_dtype(self._array.dtype))
+    filled = np.empty(self._array.shape, self._array.dtype)
     filled.fill(value)
-    return write(self, record(filled, rounding.step_backward, (self,), (), None, "FillBackward0"))
+    out = record(filled, rounding.step_backward, (self,), (), None, "FillBackward0")
+    return write(self, out, repeats=True)
 
 
 def zero_(self: Any) -> Any:
@@ -193,30 +200,3 @@ def zero_(self: Any) -> Any:
         bump_version(self)
         return self
     return fill_(self, 0)
-
-
-def index_put_(self: Any, indices: tuple, values: Any, accumulate: bool = False) -> Any:
-    """Write `values` at the elements that the index tensors choose."""
-    return store(self, indexing.index_put(self, tuple(indices), values, accumulate))
-
-
-def index_copy_(self: Any, dim: int, index: Any, source: Any) -> Any:
-    """Write the slices of `source` at `index` along `dim`."""
-    key = (slice(None),) * (dim % max(self._array.ndim, 1)) + (index,)
-    indexing.setitem(self, key, source)
-    return self
-
-
-def masked_scatter_(self: Any, mask: Any, source: Any) -> Any:
-    """Write consecutive elements of `source` where `mask` holds."""
-    count = int(np.broadcast_to(mask._array, self._array.shape).sum())
-    full = wrap(np.broadcast_to(mask._array, self._array.shape))
-    indexing.setitem(self, full, source.reshape(-1)[:count])
-    return self
-
-
-def fill_diagonal_(self: Any, fill_value: Any, wrap_around: bool = False) -> Any:
-    """Write `fill_value` on the main diagonal."""
-    mask = np.zeros(self._array.shape, bool)
-    np.fill_diagonal(mask, True, wrap_around)
-    return masked_fill_(self, wrap(mask), fill_value)

@@ -57,11 +57,9 @@ def _check_fit(first: tuple, other: tuple, where: int, number: int) -> None:
 def _same_types(tensors: Sequence[Any], what: str) -> list:
     tensors = list(tensors)
     if not tensors:
-        raise RuntimeError(
-            "torch.cat(): expected a non-empty list of Tensors"
-            if what == "cat"
-            else "stack expects a non-empty TensorList"
-        )
+        if what == "cat":
+            raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+        raise RuntimeError("stack expects a non-empty TensorList")
     if autocast.dtype is not None:
         tensors = list(cast_inputs("widest", *tensors))
     if len({each._array.dtype for each in tensors}) > 1:
@@ -109,17 +107,6 @@ def stack_backward(node: Node, grad: Any) -> tuple:
 concat = concatenate = cat
 
 
-def hstack(tensors: Sequence[Any]) -> Any:
-    """Join along the second dimension (the first, for vectors)."""
-    tensors = [each if each._array.ndim else each.reshape(1) for each in tensors]
-    return cat(tensors, 0 if tensors[0]._array.ndim == 1 else 1)
-
-
-def vstack(tensors: Sequence[Any]) -> Any:
-    """Join along the first dimension, vectors counting as rows."""
-    return cat([each if each._array.ndim > 1 else each.reshape(1, -1) for each in tensors], 0)
-
-
 # -- split ---------------------------------------------------------------------------------------
 
 
@@ -145,8 +132,14 @@ def split_backward(node: Node, grads: tuple) -> tuple:
     return (generic.concatenate(parts, where),)
 
 
+def _refuse_zero_dim(what: str, input: Any) -> None:
+    if not input._array.ndim:
+        raise RuntimeError(f"{what} expects at least a 1-dimensional tensor")
+
+
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
     """Return views of pieces: of one size (the last may be smaller), or of given sizes."""
+    _refuse_zero_dim("split", tensor)
     where = axis(dim, tensor._array.ndim)
     length = tensor._array.shape[where]
     if isinstance(split_size_or_sections, int):
@@ -170,8 +163,14 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
     )
 
 
+def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple:
+    """Return views of pieces of the given sizes."""
+    return split(input, list(split_sizes), dim)
+
+
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
     """Return views of `chunks` pieces of equal size (the last may be smaller or missing)."""
+    _refuse_zero_dim("chunk", input)
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     length = input._array.shape[axis(dim, input._array.ndim)]
@@ -184,6 +183,8 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple:
     length = input._array.shape[where]
     if isinstance(indices_or_sections, int):
         n = indices_or_sections
+        if n <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {n}")
         cuts = [length // n + (i < length % n) for i in range(n)]
     else:
         marks = [min(each, length) for each in indices_or_sections]
@@ -191,11 +192,41 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple:
     return split(input, cuts, dim)
 
 
+def hsplit(input: Any, indices_or_sections: Any) -> tuple:
+    """Return views of pieces along the second dimension (the first, of a vector)."""
+    return _split_along("hsplit", input, indices_or_sections, 0 if input._array.ndim == 1 else 1, 1)
+
+
+def vsplit(input: Any, indices_or_sections: Any) -> tuple:
+    """Return views of pieces along the first dimension."""
+    return _split_along("vsplit", input, indices_or_sections, 0, 2)
+
+
+def dsplit(input: Any, indices_or_sections: Any) -> tuple:
+    """Return views of pieces along the third dimension."""
+    return _split_along("dsplit", input, indices_or_sections, 2, 3)
+
+
+def _split_along(what: str, input: Any, parts: Any, where: int, at_least: int) -> tuple:
+    shape = input._array.shape
+    if len(shape) < at_least:
+        raise RuntimeError(
+            f"torch.{what} requires a tensor with at least {at_least} dimension, but got a tensor "
+            f"with {len(shape)} dimensions!"
+        )
+    if isinstance(parts, int) and (parts <= 0 or shape[where] % parts):
+        raise RuntimeError(
+            f"torch.{what} attempted to split along dimension {where}, but the size of the "
+            f"dimension {shape[where]} is not divisible by the split_size {parts}!"
+        )
+    return tensor_split(input, parts, where)
+
+
 def unbind(input: Any, dim: int = 0) -> tuple:
     """Return views of the slices along `dim`, without that dimension."""
     x = input._array
     if x.ndim == 0:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     where = axis(dim, x.ndim)
     lead = (slice(None),) * where
     arrays = [x[(*lead, number, ...)] for number in range(x.shape[where])]

@@ -25,8 +25,12 @@ def product(x: Any, y: Any) -> Any:
     if isinstance(x, TensorBase) or isinstance(y, TensorBase):
         return matmul(x, y)
     if x.dtype.itemsize == 2 and x.dtype.kind in "fV":
-        return (x.astype(np.float32) @ y.astype(np.float32)).astype(x.dtype)
+        return (_float32(x) @ _float32(y)).astype(x.dtype)
     return x @ y
+
+
+def _float32(x: ndarray) -> ndarray:
+    return x.astype(np.float32)
 
 
 def matmul(input: Any, other: Any) -> Any:
@@ -216,19 +220,23 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         if bias is not None:
             _check_types(x, bias._array)
     flat = x if x.ndim == 2 else _as_matrix(x)
+    short = x.dtype.itemsize == 2 and x.dtype.kind in "fV"
     try:
-        out = product(flat, w.T)
+        # 16-bit floats are rounded once, after the bias.
+        out = product(_float32(flat), _float32(w.T)) if short else product(flat, w.T)
     except ValueError:
         raise _mismatch(flat.shape, w.T.shape) from None
     if bias is not None:
         try:
             # The product is ours alone: add in place.
-            out += bias._array
+            out += _float32(bias._array) if short else bias._array
         except ValueError as error:
             raise RuntimeError(
                 f"The size of tensor a ({out.shape[-1]}) must match the size of tensor b "
                 f"({bias._array.shape[-1]}) at non-singleton dimension {x.ndim - 1}"
             ) from error
+    if short:
+        out = out.astype(x.dtype)
     if x.ndim != 2:
         out = out.reshape(*x.shape[:-1], w.shape[0])
     # The bias comes first, as in PyTorch: its gradient is ready before the weight's.

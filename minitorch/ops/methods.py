@@ -2,54 +2,73 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from minitorch.ops import (
     arithmetic,
     counting,
+    cumulative,
+    diagonals,
     division,
     einsum,
     extremes,
     gathering,
+    index_writes,
     indexing,
     inplace,
     joining,
+    magnitude,
     matmul,
+    order,
+    paired,
     pointwise,
     powers,
+    products,
     rearranging,
     reduction,
     rounding,
     selection,
     shape,
+    stacking,
     trigonometry,
 )
 
 _FUNCTIONS = {
-    arithmetic: "add sub rsub neg mul lerp addcmul multiply subtract",
+    arithmetic: "add sub rsub neg negative mul lerp addcmul multiply subtract",
     division: "div reciprocal floor_divide remainder fmod addcdiv true_divide divide",
     powers: "pow square float_power",
     pointwise: """exp exp2 expm1 log log2 log10 log1p sqrt rsqrt tanh sigmoid logit relu erf
         erfc""",
-    trigonometry: "sin cos tan asin acos atan sinh cosh arcsin arccos arctan",
-    rounding: "abs sign floor ceil trunc round frac nan_to_num absolute fix",
+    trigonometry: """sin cos tan asin acos atan sinh cosh asinh acosh atanh deg2rad rad2deg arcsin
+        arccos arctan arcsinh arccosh arctanh""",
+    rounding: "abs sign sgn signbit positive floor ceil trunc round frac nan_to_num absolute fix",
     selection: """maximum minimum clamp clamp_min clamp_max clip eq ne lt le gt ge not_equal greater
         greater_equal less less_equal logical_and logical_or logical_xor logical_not bitwise_and
         bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift isnan isinf
-        isfinite isclose allclose equal""",
-    reduction: """sum mean var std prod logsumexp norm cumsum any all count_nonzero""",
-    extremes: "amax amin max min argmax argmin sort argsort topk kthvalue median",
-    gathering: """gather take_along_dim scatter scatter_add index_select index_add index_fill
+        isfinite isposinf isneginf isclose allclose equal""",
+    paired: """atan2 arctan2 hypot logaddexp xlogy fmax fmin copysign heaviside""",
+    reduction: "sum mean var std prod nansum nanmean any all count_nonzero",
+    magnitude: "logsumexp norm dist",
+    cumulative: "cumsum cumprod cummax cummin diff",
+    extremes: "amax amin aminmax max min argmax argmin",
+    order: "sort argsort msort topk kthvalue median nanmedian quantile",
+    gathering: """gather take_along_dim take scatter scatter_add index_select index_add index_fill
         masked_fill masked_select nonzero argwhere""",
-    counting: "unique bincount",
+    index_writes: "index_put index_copy masked_scatter",
+    counting: "unique unique_consecutive bincount histc bucketize isin",
     matmul: "matmul mm bmm mv dot outer addmm baddbmm",
+    products: "inner vdot ger kron cross addmv addr",
     shape: """reshape view view_as reshape_as flatten unflatten ravel squeeze unsqueeze permute
         transpose t movedim moveaxis swapaxes swapdims expand expand_as broadcast_to clone
         contiguous""",
-    joining: "split chunk tensor_split unbind narrow select",
-    rearranging: """flip fliplr flipud roll tril triu repeat tile repeat_interleave diagonal diag
-        trace""",
+    joining: """split split_with_sizes chunk tensor_split hsplit vsplit dsplit unbind narrow
+        select""",
+    stacking: "unfold",
+    rearranging: "flip fliplr flipud roll rot90 repeat tile repeat_interleave",
+    diagonals: "tril triu diagonal diag diag_embed diagflat trace",
 }
 
 # What `import minitorch` offers as functions beyond the methods.
@@ -57,19 +76,45 @@ _ONLY_FUNCTIONS = {
     selection: "where",
     counting: "searchsorted",
     reduction: "var_mean std_mean",
-    shape: "broadcast_tensors",
-    joining: "cat stack concat concatenate hstack vstack",
-    rearranging: "meshgrid",
+    shape: "broadcast_tensors broadcast_shapes",
+    joining: "cat stack concat concatenate",
+    stacking: "hstack vstack dstack column_stack row_stack atleast_1d atleast_2d atleast_3d",
+    products: "tensordot chain_matmul cdist",
+    rearranging: "meshgrid cartesian_prod combinations",
+    diagonals: "block_diag",
     einsum: "einsum",
     pointwise: "softplus gelu",
 }
-_NOT_FUNCTIONS = {"view", "view_as", "reshape_as", "expand", "expand_as", "repeat", "contiguous"}
+_NOT_FUNCTIONS = frozenset(
+    ["view", "view_as", "reshape_as", "expand", "expand_as", "repeat", "contiguous", "unfold"]
+)
+
+
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+
+
+def numpy_keywords(op: Callable) -> Callable:
+    """Let an op that has ``dim`` or ``keepdim`` take NumPy's ``axis`` or ``keepdims`` as well."""
+    names = inspect.signature(op).parameters
+    renamed = {alias: name for alias, name in _NUMPY_NAMES.items() if name in names}
+    if not renamed:
+        return op
+
+    @functools.wraps(op)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for alias, name in renamed.items():
+                if alias in kwargs and name not in kwargs:
+                    kwargs[name] = kwargs.pop(alias)
+        return op(*args, **kwargs)
+
+    return method
 
 
 def functions() -> dict[str, Callable]:
     """Return the ops that are module-level functions, by name."""
     return {
-        name: getattr(module, name)
+        name: numpy_keywords(getattr(module, name))
         for table in (_FUNCTIONS, _ONLY_FUNCTIONS)
         for module, names in table.items()
         for name in names.split()
@@ -89,10 +134,11 @@ class Methods:
 
 for _module, _names in _FUNCTIONS.items():
     for _name in _names.split():
-        setattr(Methods, _name, getattr(_module, _name))
-for _name, _value in vars(inplace).items():
-    if _name.endswith("_") and not _name.startswith("_"):
-        setattr(Methods, _name, _value)
+        setattr(Methods, _name, numpy_keywords(getattr(_module, _name)))
+for _module in (inplace, index_writes):
+    for _name, _value in vars(_module).items():
+        if _name.endswith("_") and not _name.startswith("_"):
+            setattr(Methods, _name, numpy_keywords(_value))
 
 
 def _operator(op: Callable, reverse: bool = False) -> Callable:
@@ -140,9 +186,9 @@ for _name, _op in {
     "isub": inplace.sub_,
     "imul": inplace.mul_,
     "itruediv": inplace.div_,
-    "ifloordiv": inplace.floor_divide_,
-    "imod": inplace.remainder_,
-    "ipow": inplace.pow_,
+    "ifloordiv": inplace.in_place(division.floor_divide),
+    "imod": inplace.in_place(division.remainder),
+    "ipow": inplace.in_place(powers.pow),
     "iand": inplace.in_place(selection.bitwise_and),
     "ior": inplace.in_place(selection.bitwise_or),
     "ixor": inplace.in_place(selection.bitwise_xor),

@@ -16,6 +16,7 @@ from minitorch.autograd import Node, record, wrap
 from minitorch.ops._arguments import is_float, quiet, scalar_name, widen
 from minitorch.ops._typing import Tensor
 from minitorch.ops.generic import linear_pair
+from minitorch.ops.precision import computed_in_float32
 from minitorch.ops.regression_loss import legacy_reduction
 from minitorch.ops.softmax import log_softmax, log_softmax_array
 
@@ -244,6 +245,7 @@ def cross_entropy(
     return record(out, cross_entropy_backward, (input,), (input, logp), choice)
 
 
+@computed_in_float32
 def _smoothed(x: Tensor, choice: Choice, weight: Tensor | None, eps: float) -> Tensor:
     logp = log_softmax(x, choice.axis)
     classes = x.shape[choice.axis]
@@ -261,6 +263,7 @@ def _weighted(x: Tensor, weight: Tensor | None, axis: int) -> Tensor:
     return x if weight is None else x * weight.reshape(-1, *(1,) * (x.dim() - 1 - axis))
 
 
+@computed_in_float32
 def _soft_cross_entropy(
     x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, eps: float
 ) -> Tensor:

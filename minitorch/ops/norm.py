@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from minitorch.autograd import Node, bump_version, record
+from minitorch.dtypes import finfo
 from minitorch.ops._arguments import quiet, widen
 from minitorch.ops._composed import composed_gradients
 from minitorch.ops._typing import Tensor
+from minitorch.ops.precision import computed_in_float32, in_float32
 
 # ---------------------------------------------------------------------------------- batch norm
 
@@ -165,12 +167,18 @@ def _normalize_with(
     if mean is None or var is None:
         name = "running_mean" if mean is None else "running_var"
         raise RuntimeError(f"{name} must be defined in evaluation mode")
+    return in_float32(_apply_statistics, x, mean, var, weight, bias, eps).to(x.dtype)
+
+
+def _apply_statistics(
+    x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
     shape = (-1, *(1,) * (x.dim() - 2))
     scale = (var + eps) ** -0.5
     if weight is not None:
         scale = scale * weight
     shift = -mean * scale if bias is None else bias - mean * scale
-    return (x * scale.reshape(shape) + shift.reshape(shape)).to(x.dtype)
+    return x * scale.reshape(shape) + shift.reshape(shape)
 
 
 # ---------------------------------------------------------------------------------- layer norm
@@ -277,6 +285,7 @@ def _check_layer_norm(
 # ------------------------------------------------------------------------------ built from these
 
 
+@computed_in_float32
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -325,7 +334,7 @@ def instance_norm(
             f"Expected more than 1 spatial element when training, got input size {input.shape!r}"
         )
     if running_mean is not None and running_var is not None:
-        samples = input._array.reshape(*input.shape[:2], math.prod(input.shape[2:]))
+        samples = widen(input._array).reshape(*input.shape[:2], math.prod(input.shape[2:]))
         _blend(running_mean, samples.mean(axis=2).mean(axis=0), momentum)
         _blend(running_var, samples.var(axis=2, ddof=1).mean(axis=0), momentum)
     return group_norm(input, input.shape[1], weight, bias, eps)
@@ -341,7 +350,11 @@ def rms_norm(
     inner = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     _check_layer_norm(input, inner, weight, None)
     if eps is None:
-        eps = float(np.finfo(input._array.dtype).eps)
-    square = (input * input).mean(tuple(range(-len(inner), 0)), keepdim=True)
-    out = input * (square + eps) ** -0.5
+        eps = float(finfo(input.dtype).eps)
+    return _rms_norm(input, weight, tuple(range(-len(inner), 0)), eps)
+
+
+@computed_in_float32
+def _rms_norm(x: Tensor, weight: Tensor | None, axes: tuple[int, ...], eps: float) -> Tensor:
+    out = x * ((x * x).mean(axes, keepdim=True) + eps) ** -0.5
     return out if weight is None else out * weight

@@ -12,8 +12,10 @@ import numpy as np
 
 from minitorch.autograd.graph import Node, record
 from minitorch.ops import generic
+from minitorch.ops._arguments import quiet
 from minitorch.ops.casting import floating
 from minitorch.ops.erf import erf_array, erfc_array
+from minitorch.ops.precision import computed_in_float32, wide
 
 # -- exp and log ---------------------------------------------------------------------------------
 
@@ -42,6 +44,7 @@ def exp2_backward(node: Node, grad: Any) -> tuple:
     return (grad * out * math.log(2.0),)
 
 
+@computed_in_float32
 def expm1(input: Any) -> Any:
     """Return ``exp(x) - 1``, precise near zero."""
     input = floating(input)
@@ -65,6 +68,7 @@ def log_backward(node: Node, grad: Any) -> tuple:
     return (grad / x,)
 
 
+@computed_in_float32
 def log2(input: Any) -> Any:
     """Return the logarithm to base 2."""
     input = floating(input)
@@ -73,6 +77,7 @@ def log2(input: Any) -> Any:
     )
 
 
+@computed_in_float32
 def log10(input: Any) -> Any:
     """Return the logarithm to base 10."""
     input = floating(input)
@@ -85,6 +90,7 @@ def scaled_log_backward(node: Node, grad: Any) -> tuple:
     return (grad / (x * math.log(node.ctx)),)
 
 
+@computed_in_float32
 def log1p(input: Any) -> Any:
     """Return ``log(1 + x)``, precise near zero."""
     input = floating(input)
@@ -110,6 +116,7 @@ def sqrt_backward(node: Node, grad: Any) -> tuple:
     return (grad / (out * 2),)
 
 
+@computed_in_float32
 def rsqrt(input: Any) -> Any:
     """Return the reciprocal of the square root."""
     input = floating(input)
@@ -131,6 +138,9 @@ def tanh(input: Any) -> Any:
 
 def tanh_backward(node: Node, grad: Any) -> tuple:
     (out,) = node.saved
+    if grad.dtype.itemsize == 2:
+        out = wide(out)
+        return (generic.cast(wide(grad) * (1 - out * out), generic.raw(grad).dtype),)
     return (grad * (1 - out * out),)
 
 
@@ -140,21 +150,28 @@ def tanh_backward(node: Node, grad: Any) -> tuple:
 def sigmoid(input: Any) -> Any:
     """Return ``1 / (1 + exp(-x))``."""
     input = floating(input)
-    out = np.negative(input._array)
+    x = input._array
+    out = np.negative(x if x.dtype.itemsize != 2 else wide(x))
     if out.__class__ is np.ndarray:
         np.exp(out, out)
         out += 1
         np.reciprocal(out, out)
     else:
         out = np.reciprocal(np.exp(out) + out.dtype.type(1))
+    if out.dtype is not x.dtype:
+        out = np.asarray(out, x.dtype)
     return record(out, sigmoid_backward, (input,), (out,))
 
 
 def sigmoid_backward(node: Node, grad: Any) -> tuple:
     (out,) = node.saved
+    if grad.dtype.itemsize == 2:
+        out = wide(out)
+        return (generic.cast(wide(grad) * (out * (1 - out)), generic.raw(grad).dtype),)
     return (grad * (out * (1 - out)),)
 
 
+@computed_in_float32
 def logit(input: Any, eps: float | None = None) -> Any:
     """Return ``log(x / (1 - x))``, with `x` clamped to ``[eps, 1 - eps]`` if `eps` is given."""
     from minitorch.ops.selection import clamp
@@ -175,9 +192,11 @@ def relu(input: Any) -> Any:
 
 def relu_backward(node: Node, grad: Any) -> tuple:
     (out,) = node.saved
-    return (grad * (out > 0),)
+    return (grad * (out != 0),)  # which is where it is positive, or NaN
 
 
+@quiet
+@computed_in_float32
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Return ``log(1 + exp(beta * x)) / beta``; the identity where ``beta * x > threshold``."""
     input = floating(input)
@@ -188,6 +207,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     return record(out, softplus_backward, (input,), (input,), (beta, threshold))
 
 
+@quiet
 def softplus_backward(node: Node, grad: Any) -> tuple:
     (x,) = node.saved
     beta, threshold = node.ctx
@@ -196,6 +216,7 @@ def softplus_backward(node: Node, grad: Any) -> tuple:
     return (generic.where(scaled > threshold, grad, grad * slope),)
 
 
+@computed_in_float32
 def gelu(input: Any, approximate: str = "none") -> Any:
     """Return ``x * Phi(x)`` with the normal distribution's Phi, or its tanh approximation.
 
@@ -237,6 +258,7 @@ def gelu_tanh_backward(node: Node, grad: Any) -> tuple:
 # -- error function ------------------------------------------------------------------------------
 
 
+@computed_in_float32
 def erf(input: Any) -> Any:
     """Return the error function."""
     input = floating(input)
@@ -248,6 +270,7 @@ def erf_backward(node: Node, grad: Any) -> tuple:
     return (grad * generic.exp(-(x * x)) * (2 / math.sqrt(math.pi)),)
 
 
+@computed_in_float32
 def erfc(input: Any) -> Any:
     """Return ``1 - erf(x)``, precise for large `x`."""
     input = floating(input)

@@ -1,7 +1,8 @@
-"""Moving and repeating elements: flip, roll, triangles, repeat, diagonals, grids."""
+"""Moving and repeating elements: flip, roll, repeat, grids. Diagonals are in `diagonals.py`."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ from numpy import ndarray
 
 from minitorch.autograd.graph import wrap
 from minitorch.ops import generic, shape
-from minitorch.ops.axes import axis, sizes
+from minitorch.ops.axes import axis, sizes_or
 from minitorch.ops.generic import linear_pair
+from minitorch.ops.joining import stack
 
 
 def _flip_array(x: ndarray, ctx: tuple) -> ndarray:
@@ -20,10 +22,11 @@ def _flip_array(x: ndarray, ctx: tuple) -> ndarray:
 _flip, _ = linear_pair(_flip_array, _flip_array, "FlipBackward0")
 
 
-def flip(input: Any, *dims: Any) -> Any:
+def flip(input: Any, *axes: Any, dims: Any = None) -> Any:
     """Return a copy with the order along `dims` reversed."""
     ndim = input._array.ndim
-    return _flip(input, tuple([axis(each, ndim) for each in sizes(dims)] if ndim else []))
+    over = sizes_or(axes, dims, "dims")
+    return _flip(input, tuple([axis(each, ndim) for each in over] if ndim else []))
 
 
 def fliplr(input: Any) -> Any:
@@ -64,36 +67,42 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     return _roll(input, (shifts, dims))
 
 
-_tril, _ = linear_pair(np.tril, np.tril, "TrilBackward0")
-_triu, _ = linear_pair(np.triu, np.triu, "TriuBackward0")
-
-
-def tril(input: Any, diagonal: int = 0) -> Any:
-    """Return the lower triangle of the last two dimensions, zeros elsewhere."""
-    if input._array.ndim < 2:
-        raise RuntimeError("tril: input tensor must have at least 2 dimensions")
-    return _tril(input, diagonal)
-
-
-def triu(input: Any, diagonal: int = 0) -> Any:
-    """Return the upper triangle of the last two dimensions, zeros elsewhere."""
-    if input._array.ndim < 2:
-        raise RuntimeError("triu: input tensor must have at least 2 dimensions")
-    return _triu(input, diagonal)
+def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+    """Return `input` turned `k` times by 90 degrees, from the first of `dims` to the second."""
+    ndim = input._array.ndim
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    first, second = (axis(each, ndim) for each in dims)
+    if first == second:
+        raise RuntimeError(
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
+    turns = k % 4
+    if turns == 0:
+        return input.clone()
+    if turns == 2:
+        return flip(input, first, second)
+    return flip(input.transpose(first, second), first if turns == 1 else second)
 
 
 # -- repeat --------------------------------------------------------------------------------------
 
 
-def repeat(input: Any, *repeats: Any) -> Any:
+def repeat(input: Any, *sizes: Any, repeats: Any = None) -> Any:
     """Return copies side by side: ``repeats[i]`` along dimension i."""
-    times = sizes(repeats)
+    times = sizes_or(sizes, repeats, "repeats")
     lengths = input._array.shape
     extra = len(times) - len(lengths)
     if extra < 0:
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
             "tensor"
+        )
+    if min(times, default=0) < 0:
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension: repeats {list(times)}"
         )
     lengths = (1,) * extra + lengths
     spread = [n for pair in zip(times, lengths, strict=True) for n in pair]
@@ -104,9 +113,9 @@ def repeat(input: Any, *repeats: Any) -> Any:
     )
 
 
-def tile(input: Any, *dims: Any) -> Any:
+def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
     """Like :func:`repeat`, with missing leading repeats taken as 1."""
-    times = sizes(dims)
+    times = sizes_or(sizes, dims, "dims")
     return repeat(input, (1,) * (input._array.ndim - len(times)) + times)
 
 
@@ -115,50 +124,39 @@ def repeat_interleave(input: Any, repeats: Any, dim: int | None = None) -> Any:
     if dim is None:
         input, dim = shape.reshape(input, -1), 0
     where = axis(dim, input._array.ndim)
+    if np.any(np.less(generic.raw(repeats), 0)):
+        raise RuntimeError("Repeats must be non-negative")
     index = np.repeat(np.arange(input._array.shape[where]), generic.raw(repeats))
     return input.index_select(where, wrap(index))
 
 
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """Return the diagonal of two dimensions as the last one."""
-    x = input._array
-    a, b = axis(dim1, x.ndim), axis(dim2, x.ndim)
-    rest = [i for i in range(x.ndim) if i not in (a, b)]
-    moved = shape.permute(input, [*rest, a, b])
-    rows, columns = moved._array.shape[-2:]
-    start = (max(-offset, 0), max(offset, 0))
-    n = max(min(rows - start[0], columns - start[1]), 0)
-    steps = np.arange(n)
-    return moved[(..., wrap(start[0] + steps), wrap(start[1] + steps))]
+def cartesian_prod(*tensors: Any) -> Any:
+    """Return all combinations of one element of each 1-d tensor, as rows."""
+    for each in tensors:
+        if each._array.ndim != 1:
+            raise RuntimeError("Expect a 1D vector, but got shape " + str(list(each._array.shape)))
+    if len(tensors) == 1:
+        return tensors[0]
+    return stack([grid.reshape(-1) for grid in meshgrid(*tensors)], 1)
 
 
-_diagonal = diagonal  # `diag` has an argument of that name
-
-
-def diag(input: Any, diagonal_: int = 0, *, diagonal: int | None = None) -> Any:
-    """Return a matrix's diagonal, or the matrix that has a vector as its diagonal."""
-    offset = diagonal_ if diagonal is None else diagonal
-    x = input._array
-    if x.ndim == 2:
-        return _diagonal(input, offset)
-    if x.ndim != 1:
-        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {x.ndim}D")
-    n = x.shape[0] + abs(offset)
-    steps = np.arange(x.shape[0])
-    zero = wrap(np.zeros((n, n), x.dtype))
-    zero[(wrap(steps + max(-offset, 0)), wrap(steps + max(offset, 0)))] = input
-    return zero
-
-
-def trace(input: Any) -> Any:
-    """Return the sum of a matrix's diagonal."""
-    return _diagonal(input).sum()
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """Return the subsets of `r` elements of a 1-d tensor, as rows, in lexicographic order."""
+    if input._array.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input._array.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = np.array(list(choose(range(input._array.size), r)), np.int64).reshape(-1, r)
+    return input[wrap(rows)]
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple:
     """Return the coordinate grids of 1-d tensors, as expanded views."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     lengths = [each._array.size for each in tensors]
     grids = []
     for i, each in enumerate(tensors):

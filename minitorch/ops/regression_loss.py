@@ -1,7 +1,7 @@
 """Losses between tensors of equal shape: squared, absolute, Huber, binary cross-entropy, KL.
 
-All but binary cross-entropy are spelled out in elementary ops. The classification losses are in
-`nll.py`.
+All but binary cross-entropy are spelled out in elementary ops, and 16-bit floats are computed in
+float32 from the errors to the reduced loss. The classification losses are in `nll.py`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import numpy as np
 
 from minitorch.amp.autocast_mode import cast_inputs
 from minitorch.autograd import Node, record
-from minitorch.ops._arguments import widen
 from minitorch.ops._composed import composed_gradients
 from minitorch.ops._typing import Tensor
+from minitorch.ops.activation import logsigmoid
 from minitorch.ops.generic import where
+from minitorch.ops.precision import computed_in_float32
 
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
@@ -73,6 +74,11 @@ def mse_loss(
     input, target = cast_inputs("float32", input, target)
     _warn_sizes(input, target)
     reduction = legacy_reduction(size_average, reduce, reduction)
+    return _squared(input, target, weight, reduction)
+
+
+@computed_in_float32
+def _squared(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     error = input - target
     return _weighted_and_reduced(error * error, weight, reduction)
 
@@ -89,14 +95,32 @@ def l1_loss(
     input, target = cast_inputs("float32", input, target)
     _warn_sizes(input, target)
     reduction = legacy_reduction(size_average, reduce, reduction)
+    return _absolute(input, target, weight, reduction)
+
+
+@computed_in_float32
+def _absolute(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     return _weighted_and_reduced((input - target).abs(), weight, reduction)
 
 
-def _huber(error: Tensor, delta: float) -> Tensor:
+def _huber_curve(error: Tensor, delta: float) -> Tensor:
     size = error.abs()
     near = size < delta
     quadratic = error * error * 0.5
     return where(near, quadratic, (size - 0.5 * delta) * delta)
+
+
+@computed_in_float32
+def _huber(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, delta: float
+) -> Tensor:
+    return _weighted_and_reduced(_huber_curve(input - target, delta), weight, reduction)
+
+
+@computed_in_float32
+def _smooth_l1(input: Tensor, target: Tensor, reduction: str, beta: float) -> Tensor:
+    error = input - target
+    return _reduced(error.abs() if beta == 0 else _huber_curve(error, beta) / beta, reduction)
 
 
 def huber_loss(
@@ -112,7 +136,7 @@ def huber_loss(
     reduction = legacy_reduction(None, None, reduction)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    return _weighted_and_reduced(_huber(input - target, delta), weight, reduction)
+    return _huber(input, target, weight, reduction, delta)
 
 
 def smooth_l1_loss(
@@ -129,8 +153,7 @@ def smooth_l1_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    error = input - target
-    return _reduced(error.abs() if beta == 0 else _huber(error, beta) / beta, reduction)
+    return _smooth_l1(input, target, reduction, beta)
 
 
 # ------------------------------------------------------------------------- binary cross-entropy
@@ -147,15 +170,12 @@ def binary_cross_entropy_backward(node: Node, grad: Any) -> tuple:
     if type(grad) is not np.ndarray:
         return composed_gradients(_composed_bce, (x, target), grad, node.needs_input_grad)
     need_x, need_target = node.needs_input_grad
-    wide, target = widen(x), widen(target)
     for_x = for_target = None
     if need_x:
-        for_x = grad * (wide - target) / np.maximum((1 - wide) * wide, 1e-12)
-        for_x = for_x.astype(x.dtype, copy=False)
+        for_x = grad * (x - target) / np.maximum((1 - x) * x, 1e-12)
     if need_target:
         with np.errstate(divide="ignore"):
-            for_target = grad * (np.maximum(np.log1p(-wide), -100) - np.maximum(np.log(wide), -100))
-        for_target = for_target.astype(x.dtype, copy=False)
+            for_target = grad * (np.maximum(np.log1p(-x), -100) - np.maximum(np.log(x), -100))
     return for_x, for_target
 
 
@@ -183,12 +203,19 @@ def binary_cross_entropy(
             f"Using a target size ({target.shape!r}) that is different to the input size "
             f"({input.shape!r}) is deprecated. Please ensure they have the same size."
         )
-    x, t = widen(input._array), widen(target._array)
+    x = input._array
     if not ((x >= 0) & (x <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
+    return _binary_cross_entropy(input, target, weight, reduction)
+
+
+@computed_in_float32
+def _binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str
+) -> Tensor:
+    x, t = input._array, target._array
     with np.errstate(divide="ignore"):
         loss = (t - 1) * np.maximum(np.log1p(-x), -100) - t * np.maximum(np.log(x), -100)
-    loss = loss.astype(input._array.dtype, copy=False)
     out = record(loss, binary_cross_entropy_backward, (input, target), (input, target))
     return _reduced(out if weight is None else out * weight, reduction)
 
@@ -206,14 +233,23 @@ def binary_cross_entropy_with_logits(
 
     `pos_weight` scales the positive examples' part and broadcasts, often with shape ``(C,)``.
     """
-    from minitorch.ops.activation import logsigmoid
-
     input, target = cast_inputs("float32", input, target)
     reduction = legacy_reduction(size_average, reduce, reduction)
     if input.shape != target.shape:
         raise ValueError(
             f"Target size ({target.shape!r}) must be the same as input size ({input.shape!r})"
         )
+    return _with_logits(input, target, weight, reduction, pos_weight)
+
+
+@computed_in_float32
+def _with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    pos_weight: Tensor | None,
+) -> Tensor:
     log_p = logsigmoid(input)
     if pos_weight is None:
         loss = (1 - target) * input - log_p
@@ -246,11 +282,16 @@ def kl_div(
     input, target = cast_inputs("float32", input, target)
     batchmean = reduction == "batchmean"
     reduction = "sum" if batchmean else legacy_reduction(size_average, reduce, reduction)
+    loss = _divergence(input, target, log_target, reduction)
+    return loss / input.shape[0] if batchmean and input.dim() else loss
+
+
+@computed_in_float32
+def _divergence(input: Tensor, target: Tensor, log_target: bool, reduction: str) -> Tensor:
     if log_target:
         loss = target.exp() * (target - input)
     else:
         # xlogy: where the target is 0 its logarithm does not matter.
         safe = target.masked_fill(target == 0, 1.0)
         loss = target * safe.log() - target * input
-    loss = _reduced(loss, reduction)
-    return loss / input.shape[0] if batchmean and input.dim() else loss
+    return _reduced(loss, reduction)

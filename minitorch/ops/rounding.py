@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minitorch.autograd.graph import Node, record, wrap
+from minitorch.dtypes import finfo, from_numpy_dtype
 from minitorch.ops import generic
 
 
@@ -34,9 +35,28 @@ def step_backward(node: Node, grad: Any) -> tuple:
 def sign(input: Any) -> Any:
     """Return -1, 0 or 1."""
     x = input._array
-    # NumPy has no sign for bool, whose sign is itself.
-    out = x.copy() if x.dtype.kind == "b" else np.sign(x)
+    # NumPy has no sign for bool, whose sign is itself; and it lets NaN through, which has sign 0.
+    out = x.copy() if x.dtype.kind == "b" else sign_array(x)
     return record(out, step_backward, (input,), (), None, "SignBackward0")
+
+
+def sign_array(x: np.ndarray) -> np.ndarray:
+    """Return -1, 0 or 1 per element; 0 for NaN."""
+    out = np.sign(x)
+    return np.where(np.isnan(x), x.dtype.type(0), out) if x.dtype.kind in "fV" else out
+
+
+def positive(input: Any) -> Any:
+    """Return `input` itself."""
+    if input._array.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def signbit(input: Any) -> Any:
+    """Return where elements are negative, -0.0 included."""
+    x = input._array
+    return wrap(np.zeros(x.shape, bool) if x.dtype.kind == "b" else np.signbit(x))
 
 
 def floor(input: Any) -> Any:
@@ -74,10 +94,19 @@ def frac(input: Any) -> Any:
     return input - trunc(input)
 
 
-def nan_to_num(input: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(input: Any, nan: float | None = None, posinf: Any = None, neginf: Any = None) -> Any:
     """Replace NaN and infinities by finite numbers."""
     x = input._array
-    out = np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+    if x.dtype.kind in "fV":
+        limits = finfo(from_numpy_dtype(x.dtype))
+        high = limits.max if posinf is None else posinf
+        low = limits.min if neginf is None else neginf
+        # Not np.nan_to_num, which leaves bfloat16 as it is.
+        out = np.where(np.isnan(x), x.dtype.type(0.0 if nan is None else nan), x)
+        out = np.where(x == np.inf, x.dtype.type(high), out)
+        out = np.where(x == -np.inf, x.dtype.type(low), out)
+    else:
+        out = x.copy()
     return record(out, masked_backward, (input,), (), np.isfinite(x), "NanToNumBackward0")
 
 
@@ -85,5 +114,5 @@ def masked_backward(node: Node, grad: Any) -> tuple:
     return (generic.keep(grad, node.ctx),)
 
 
-absolute = abs
+absolute, sgn = abs, sign
 fix = trunc

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minitorch.autograd.graph import Node, TensorBase, record, wrap
+from minitorch.dtypes import result_type, type_word
 from minitorch.ops import generic
 from minitorch.ops.arithmetic import broadcast_error
 from minitorch.ops.casting import both, cast, same_type
@@ -62,17 +63,24 @@ def _extreme(input: Any, other: Any, function: Any, name: str) -> Any:
         out = function(x, y)
     except ValueError as error:
         raise broadcast_error(x, y, error) from None
-    share = None
+    shares: tuple = (None, None)
     if a._requires_grad or b._requires_grad:
-        share = np.where(x == y, 0.5, x == out).astype(x.dtype)
-    return record(out, share_backward, (a, b), (), (share, x.shape, y.shape), name)
+        better = np.greater if function is np.maximum else np.less
+        # A comparison with NaN is false: both operands get the whole gradient then.
+        shares = tuple(
+            [
+                np.where(x == y, 0.5, ~loses).astype(x.dtype)
+                for loses in (better(y, x), better(x, y))
+            ]
+        )
+    return record(out, share_backward, (a, b), (), (*shares, x.shape, y.shape), name)
 
 
 def share_backward(node: Node, grad: Any) -> tuple:
-    share, x_shape, y_shape = node.ctx
+    x_share, y_share, x_shape, y_shape = node.ctx
     return (
-        sum_to(grad * generic.like(share, grad), x_shape),
-        sum_to(grad * generic.like(1 - share, grad), y_shape),
+        sum_to(grad * generic.like(x_share, grad), x_shape),
+        sum_to(grad * generic.like(y_share, grad), y_shape),
     )
 
 
@@ -86,11 +94,11 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     bounds = [bound for bound in (min, max) if bound is not None]
     if any(isinstance(bound, TensorBase) for bound in bounds):
         return _clamp_tensor(input, min, max)
-    from minitorch.dtypes import result_type
-
     x = cast(input, result_type(input, *bounds).numpy)
     array = x._array
     out = np.clip(array, min, max)
+    if array.dtype.kind == "V":  # np.clip lifts bfloat16, and loses its NaN
+        out = np.where(np.isnan(array), array, out.astype(array.dtype))
     mask = None
     if x._requires_grad:
         mask = np.ones(array.shape, bool)
@@ -173,7 +181,9 @@ def _bitwise(name: str, ufunc: Any) -> Any:
     def apply(input: Any, other: Any) -> Any:
         a, b = both(input, other)
         if a._array.dtype.kind in "fV":
-            raise RuntimeError(f"\"{name}_cpu\" not implemented for '{a.dtype.name}'")
+            raise NotImplementedError(
+                f"\"{name}_cpu\" not implemented for '{type_word(a._array.dtype)}'"
+            )
         return wrap(ufunc(a._array, b._array))
 
     apply.__name__ = name
@@ -191,7 +201,9 @@ bitwise_right_shift = _bitwise("bitwise_right_shift", np.right_shift)
 def bitwise_not(input: Any) -> Any:
     """Return each integer with its bits flipped, or each bool negated."""
     if input._array.dtype.kind in "fV":
-        raise RuntimeError('"bitwise_not_cpu" not implemented for floating types')
+        raise NotImplementedError(
+            f"\"bitwise_not_cpu\" not implemented for '{type_word(input._array.dtype)}'"
+        )
     return wrap(np.invert(input._array))
 
 
@@ -208,6 +220,16 @@ def isinf(input: Any) -> Any:
 def isfinite(input: Any) -> Any:
     """Return where elements are neither NaN nor infinite."""
     return wrap(np.isfinite(input._array))
+
+
+def isposinf(input: Any) -> Any:
+    """Return where elements are plus infinity."""
+    return wrap(input._array == np.inf)
+
+
+def isneginf(input: Any) -> Any:
+    """Return where elements are minus infinity."""
+    return wrap(input._array == -np.inf)
 
 
 def isclose(

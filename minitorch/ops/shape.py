@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from minitorch.autograd.graph import Node, record
 from minitorch.autograd.inplace import record_view
+from minitorch.dtypes import type_word
 from minitorch.ops import generic
-from minitorch.ops.axes import axes, axis, sizes
+from minitorch.ops.axes import axes, axis, sizes_or
 from minitorch.ops.generic import sum_to
 
 # -- reshape -------------------------------------------------------------------------------------
@@ -43,10 +45,10 @@ def _resolve(shape: tuple[int, ...], count: int) -> tuple[int, ...]:
     return shape
 
 
-def reshape(input: Any, *shape: Any) -> Any:
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """Return the elements in another shape; one size may be -1. A view if possible."""
     x = input._array
-    new = _resolve(sizes(shape), x.size)
+    new = _resolve(sizes_or(sizes, shape, "shape"), x.size)
     if x.flags.c_contiguous:
         return record_view(x.reshape(new), view_backward, input, x.shape, reshape, (new,))
     try:
@@ -64,7 +66,7 @@ def unsafe_view_backward(node: Node, grad: Any) -> tuple:
     return (grad.reshape(node.ctx),)
 
 
-def view(input: Any, *shape: Any) -> Any:
+def view(input: Any, *shape: Any, size: Any = None) -> Any:
     """Return a view in another shape.
 
     Raises
@@ -75,7 +77,7 @@ def view(input: Any, *shape: Any) -> Any:
     if len(shape) == 1 and hasattr(shape[0], "is_floating_point"):
         return _view_as_type(input, shape[0])
     x = input._array
-    new = _resolve(sizes(shape), x.size)
+    new = _resolve(sizes_or(shape, size, "size"), x.size)
     try:
         out = np.reshape(x, new, copy=False)
     except ValueError:
@@ -89,8 +91,15 @@ def view(input: Any, *shape: Any) -> Any:
 def _view_as_type(input: Any, dtype: Any) -> Any:
     from minitorch.autograd.inplace import detached
 
-    if input._requires_grad:
+    if input._requires_grad and dtype.is_floating_point:
         raise RuntimeError("view(dtype) of a tensor that requires grad is not differentiable")
+    ratio = dtype.itemsize // input._array.itemsize
+    if ratio > 1 and (not input._array.ndim or input._array.shape[-1] % ratio):
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {ratio} to view {type_word(input._array.dtype)} "
+            f"as {type_word(dtype.numpy)} (different element sizes), but got "
+            f"{input._array.shape[-1] if input._array.ndim else 1}"
+        )
     out = detached(input)
     out._array = input._array.view(dtype.numpy)
     return out
@@ -123,7 +132,13 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     """Return `input` with dimension `dim` split into `sizes`."""
     shape = input._array.shape
     where = axis(dim, len(shape))
-    inner = _resolve(tuple(sizes), shape[where])
+    try:
+        inner = _resolve(tuple(sizes), shape[where])
+    except RuntimeError:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {where} "
+            f"({shape[where]}) in the input tensor"
+        ) from None
     return view(input, (*shape[:where], *inner, *shape[where + 1 :]))
 
 
@@ -172,10 +187,10 @@ def unsqueeze_backward(node: Node, grad: Any) -> tuple:
 # -- order of axes -------------------------------------------------------------------------------
 
 
-def permute(input: Any, *dims: Any) -> Any:
+def permute(input: Any, *axes: Any, dims: Any = None) -> Any:
     """Return a view with the axes in the given order."""
     x = input._array
-    order = sizes(dims)
+    order = sizes_or(axes, dims, "dims")
     if len(order) != x.ndim:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the "
@@ -245,10 +260,10 @@ moveaxis = movedim
 # -- expand --------------------------------------------------------------------------------------
 
 
-def expand(input: Any, *shape: Any) -> Any:
+def expand(input: Any, *shape: Any, size: Any = None) -> Any:
     """Return a view with axes of length 1 repeated without copying; -1 keeps a length."""
     x = input._array
-    wanted = sizes(shape)
+    wanted = sizes_or(shape, size, "size")
     extra = len(wanted) - x.ndim
     if extra < 0:
         raise RuntimeError(
@@ -273,10 +288,13 @@ def expand(input: Any, *shape: Any) -> Any:
                 f"{list(x.shape)}"
             )
     final = tuple(new)
-    out = np.broadcast_to(x, final)
-    if x.flags.writeable and out.size == x.size:
-        # Nothing is repeated: writing is safe, and PyTorch allows it.
-        out = x.reshape(final)
+    # Not np.broadcast_to, whose result is read-only: what an in-place op may not write to, it
+    # finds out by itself, and filling is allowed.
+    strides = [0] * extra + [
+        step if n == have else 0
+        for step, have, n in zip(x.strides, x.shape, new[extra:], strict=True)
+    ]
+    out = as_strided(x, final, strides, writeable=x.flags.writeable)
     return record_view(out, expand_backward, input, x.shape, expand, (final,))
 
 
@@ -298,6 +316,20 @@ def broadcast_tensors(*tensors: Any) -> tuple:
     """Return views of the tensors, broadcast to their common shape."""
     shape = np.broadcast_shapes(*[each._array.shape for each in tensors])
     return tuple([expand(each, shape) for each in tensors])
+
+
+def broadcast_shapes(*shapes: Any) -> tuple:
+    """Return the shape that tensors of these shapes (tuples or ints) broadcast to."""
+    from minitorch.tensor import Size
+
+    plain = [(shape,) if hasattr(shape, "__index__") else tuple(shape) for shape in shapes]
+    try:
+        return Size(np.broadcast_shapes(*plain))
+    except ValueError:
+        raise RuntimeError(
+            "Shape mismatch: objects cannot be broadcast to a single shape: "
+            + " and ".join(str(list(shape)) for shape in plain)
+        ) from None
 
 
 # -- copies --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -100,4 +101,48 @@ def cosh_backward(node: Node, grad: Any) -> tuple:
     return (grad * generic.sinh(x),)
 
 
+def asinh(input: Any) -> Any:
+    """Return the inverse hyperbolic sine."""
+    input = floating(input)
+    return record(np.arcsinh(input._array), asinh_backward, (input,), (input,))
+
+
+def asinh_backward(node: Node, grad: Any) -> tuple:
+    (x,) = node.saved
+    return (grad / generic.sqrt(x * x + 1),)
+
+
+def acosh(input: Any) -> Any:
+    """Return the inverse hyperbolic cosine."""
+    input = floating(input)
+    return record(np.arccosh(input._array), acosh_backward, (input,), (input,))
+
+
+def acosh_backward(node: Node, grad: Any) -> tuple:
+    (x,) = node.saved
+    return (grad / generic.sqrt(x * x - 1),)
+
+
+def atanh(input: Any) -> Any:
+    """Return the inverse hyperbolic tangent."""
+    input = floating(input)
+    return record(np.arctanh(input._array), atanh_backward, (input,), (input,))
+
+
+def atanh_backward(node: Node, grad: Any) -> tuple:
+    (x,) = node.saved
+    return (grad / (1 - x * x),)
+
+
+def deg2rad(input: Any) -> Any:
+    """Return degrees as radians."""
+    return floating(input) * (math.pi / 180)
+
+
+def rad2deg(input: Any) -> Any:
+    """Return radians as degrees."""
+    return floating(input) * (180 / math.pi)
+
+
 arcsin, arccos, arctan = asin, acos, atan
+arcsinh, arccosh, arctanh = asinh, acosh, atanh

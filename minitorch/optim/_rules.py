@@ -22,6 +22,21 @@ def new_state(param: Tensor, fill: float = 0.0) -> Tensor:
     return wrap(np.full(param._array.shape, fill, dtype=param._array.dtype))
 
 
+def refuse_sparse(name: str, param: Tensor) -> None:
+    """Raise if the gradient is sparse; before any state is touched.
+
+    Raises
+    ------
+    RuntimeError
+        In PyTorch's words.
+    """
+    if param.grad is not None and param.grad.is_sparse:
+        raise RuntimeError(
+            f"{name} does not support sparse gradients. Use SGD for this parameter, or build "
+            "nn.Embedding with sparse=False."
+        )
+
+
 def next_step(state: dict[str, Any], increment: int = 1) -> int:
     """Advance ``state["step"]``, a 0-d float32 tensor as in PyTorch's checkpoints."""
     step = state["step"]

@@ -17,7 +17,7 @@ import numpy as np
 from ..autograd.graph import RemovableHandle, wrap
 from ..tensor import Tensor
 
-__all__ = ["add_hook", "pack", "unpack"]
+__all__ = ["add_hook", "check", "pack", "unpack"]
 
 
 def add_hook(
@@ -44,6 +44,64 @@ def pack(state: dict[Any, Any], groups: list[dict[str, Any]]) -> dict[str, Any]:
         numbers[id(key)] if isinstance(key, Tensor) else key: value for key, value in state.items()
     }
     return {"state": packed_state, "param_groups": packed_groups}
+
+
+def check(
+    state: dict[Any, Any],
+    groups: list[dict[str, Any]],
+    defaults: dict[str, Any],
+    elementwise: tuple[str, ...],
+) -> None:
+    """Refuse unpacked state that was saved by another optimizer or for another model.
+
+    Parameters
+    ----------
+    state, groups
+        As :func:`unpack` returned them.
+    defaults
+        The optimizer's options; the numbers among them must be in every group. Flags may be
+        missing: old checkpoints lack those that came later.
+    elementwise
+        Names of the state that has one value per element of its parameter.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter, or the option.
+    """
+    needed = [name for name, value in defaults.items() if isinstance(value, (float, tuple))]
+    for number, group in enumerate(groups):
+        for name in needed:
+            if name not in group:
+                raise ValueError(
+                    f"loaded state dict has no '{name}' in parameter group {number}: it was saved "
+                    "by another kind of optimizer"
+                )
+    places = chain.from_iterable(_named_parameters(group) for group in groups)
+    for number, (name, param) in enumerate(places):
+        held = state.get(param, {})
+        if not isinstance(held, dict):
+            raise ValueError(
+                f"loaded state dict has {type(held).__name__} instead of a dict as the state of "
+                f"parameter {number}{name}"
+            )
+        for key in elementwise:
+            value = held.get(key)
+            if value is None:
+                continue
+            shape = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
+            if shape != list(param.shape):
+                raise ValueError(
+                    f"loaded state dict has '{key}' of shape {shape} for parameter "
+                    f"{number}{name}, whose shape is {list(param.shape)}: it was saved for "
+                    "another model, or the parameters were in another order"
+                )
+
+
+def _named_parameters(group: dict[str, Any]) -> list[tuple[str, Tensor]]:
+    names = group.get("param_names")
+    labels = [""] * len(group["params"]) if names is None else [f" ('{name}')" for name in names]
+    return list(zip(labels, group["params"], strict=True))
 
 
 def unpack(

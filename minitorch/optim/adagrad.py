@@ -12,7 +12,7 @@ import numpy as np
 
 from ..autograd.graph import bump_version
 from ._blocks import blockwise, descent_direction
-from ._rules import check_hints, check_lr, new_state, next_step, plain
+from ._rules import check_hints, check_lr, new_state, next_step, plain, refuse_sparse
 from .optimizer import Optimizer, ParamsT
 
 __all__ = ["Adagrad", "RMSprop"]
@@ -30,6 +30,8 @@ class Adagrad(Optimizer):
     maximize : bool, default False
         Ascend.
     """
+
+    _elementwise_state = ("sum",)
 
     def __init__(
         self,
@@ -85,6 +87,7 @@ class Adagrad(Optimizer):
             for param in group["params"]:
                 if param.grad is None:
                     continue
+                refuse_sparse(type(self).__name__, param)
                 state = self.state[param]
                 if not state:  # a group added after construction
                     state["step"] = None
@@ -137,6 +140,8 @@ class RMSprop(Optimizer):
         Divide by the estimated standard deviation instead; ascend.
     """
 
+    _elementwise_state = ("square_avg", "momentum_buffer", "grad_avg")
+
     def __init__(
         self,
         params: ParamsT,
@@ -185,6 +190,7 @@ class RMSprop(Optimizer):
             for param in group["params"]:
                 if param.grad is None:
                     continue
+                refuse_sparse(type(self).__name__, param)
                 state = self.state[param]
                 if not state:
                     state["step"] = None

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..autograd.graph import bump_version
 from ._blocks import blockwise, descent_direction
-from ._rules import check_hints, check_lr, new_state, next_step, plain
+from ._rules import check_hints, check_lr, new_state, next_step, plain, refuse_sparse
 from .optimizer import Optimizer, ParamsT
 
 __all__ = ["Adam", "AdamW"]
@@ -47,6 +47,8 @@ class Adam(Optimizer):
     decoupled_weight_decay : bool, default False
         Decay as AdamW does.
     """
+
+    _elementwise_state = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
     def __init__(
         self,
@@ -111,6 +113,7 @@ class Adam(Optimizer):
             for param in group["params"]:
                 if param.grad is None:
                     continue
+                refuse_sparse(type(self).__name__, param)
                 state = self.state[param]
                 if not state:
                     state["step"] = None

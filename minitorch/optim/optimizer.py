@@ -114,6 +114,9 @@ class Optimizer:
     _stepping = False
     _opt_called: bool | None = None  # None: no scheduler watches
 
+    #: Names of the state that has one value per element of its parameter.
+    _elementwise_state: tuple[str, ...] = ()
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__:
@@ -127,7 +130,7 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or "
                 f"dicts, but got {type(params).__name__}"
             )
-        self.state: defaultdict[Tensor, Any] = defaultdict(dict)
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         groups: list[Any] = list(params)
         if not groups:
@@ -285,7 +288,8 @@ class Optimizer:
         Raises
         ------
         ValueError
-            If the groups do not fit this optimizer's; nothing is changed then.
+            If groups, options or the shapes of the state do not fit this optimizer's; nothing is
+            changed then.
         """
         state_dict = dict(state_dict)
         for hook in self._load_state_dict_pre_hooks.values():
@@ -293,6 +297,7 @@ class Optimizer:
             if changed is not None:
                 state_dict = changed
         state, groups = _state_dict.unpack(state_dict, self.param_groups)
+        _state_dict.check(state, groups, self.defaults, self._elementwise_state)
         self.__setstate__({"state": state, "param_groups": groups})
         for hook in self._load_state_dict_post_hooks.values():
             hook(self)

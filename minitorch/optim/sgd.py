@@ -50,6 +50,8 @@ class SGD(Optimizer):
     tensor([0.5000, 1.5000], requires_grad=True)
     """
 
+    _elementwise_state = ("momentum_buffer",)
+
     def __init__(
         self,
         params: ParamsT,
@@ -107,7 +109,12 @@ class SGD(Optimizer):
             for param in group["params"]:
                 if param.grad is None:
                     continue
-                array, grad = param._array, param.grad._array
+                array = param._array
+                if param.grad.is_sparse and momentum == 0:
+                    _sgd_sparse(array, param.grad._coo, **hyper)
+                    bump_version(param)
+                    continue
+                grad = param.grad.to_dense()._array if param.grad.is_sparse else param.grad._array
                 if momentum == 0:
                     blockwise(_sgd, array, grad, **hyper)
                 else:
@@ -131,6 +138,18 @@ def _sgd(
 ) -> None:
     grad = descent_direction(param, grad, scratch, weight_decay, maximize)
     param -= np.multiply(grad, lr, out=scratch[0])
+
+
+def _sgd_sparse(
+    param: np.ndarray, grad: Any, lr: float, weight_decay: float, maximize: bool, **_unused: Any
+) -> None:
+    """Touch only the rows that were read."""
+    if weight_decay != 0:
+        raise RuntimeError(
+            "SGD: weight_decay reaches every row of a table, and is not compatible with sparse "
+            "gradients. Leave it out for this parameter, or build nn.Embedding with sparse=False."
+        )
+    grad.add_to(param, lr if maximize else -lr)
 
 
 def _sgd_momentum(

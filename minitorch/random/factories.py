@@ -34,22 +34,42 @@ __all__ = [
 ]
 
 
-def rand(
-    *size: Any,
-    generator: Generator | None = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+def _drawn(name: str, fill_: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    """Return the function `name`, which makes a tensor and fills it by `fill_`."""
+
+    def make(
+        *sizes: Any,
+        size: Any = None,
+        generator: Generator | None = None,
+        out: Any = None,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> Any:
+        shape = shape_of(name, sizes if size is None else (*sizes, size))
+        x = new_or_out(shape, dtype, get_default_dtype(), out, device, layout, requires_grad)
+        return finish(fill_(x, generator=generator), requires_grad)
+
+    return _named(make, name, doc)
+
+
+def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+rand = _drawn(
+    "rand",
+    uniform_,
     """A tensor of values uniform in [0, 1).
 
     Parameters
     ----------
     *size : int, or one sequence of int
-        The shape.
+        The shape; also by keyword.
     generator : Generator, optional
         By default the default generator.
     out : Tensor, optional
@@ -65,28 +85,9 @@ def rand(
     >>> _ = minitorch.manual_seed(0)
     >>> minitorch.rand(2)
     tensor([0.4963, 0.7682])
-    """
-    x = new_or_out(
-        shape_of("rand", size), dtype, get_default_dtype(), out, device, layout, requires_grad
-    )
-    return finish(uniform_(x, generator=generator), requires_grad)
-
-
-def randn(
-    *size: Any,
-    generator: Generator | None = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
-    """A tensor of standard normal values; arguments as :func:`rand`."""
-    x = new_or_out(
-        shape_of("randn", size), dtype, get_default_dtype(), out, device, layout, requires_grad
-    )
-    return finish(normal_(x, generator=generator), requires_grad)
+    """,
+)
+randn = _drawn("randn", normal_, "A tensor of standard normal values; arguments as :func:`rand`.")
 
 
 def randint(
@@ -176,8 +177,8 @@ def randperm(
 # -- after another tensor -------------------------------------------------------------------------
 
 
-def _fill_like(fill_: Callable[..., Any]) -> Callable[..., Any]:
-    def like(
+def _like(name: str, fill_: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    def make(
         input: Any,
         *,
         generator: Generator | None = None,
@@ -190,16 +191,17 @@ def _fill_like(fill_: Callable[..., Any]) -> Callable[..., Any]:
         x = new_like(input, dtype, device, layout, requires_grad)
         return finish(fill_(x, generator=generator), requires_grad)
 
-    return like
+    return _named(make, name, doc)
 
 
-rand_like = _fill_like(uniform_)
-rand_like.__name__ = rand_like.__qualname__ = "rand_like"
-rand_like.__doc__ = "Values uniform in [0, 1), with the shape, dtype and layout of ``input``."
-
-randn_like = _fill_like(normal_)
-randn_like.__name__ = randn_like.__qualname__ = "randn_like"
-randn_like.__doc__ = "Standard normal values, with the shape, dtype and layout of ``input``."
+rand_like = _like(
+    "rand_like",
+    uniform_,
+    "Values uniform in [0, 1), with the shape, dtype and layout of ``input``.",
+)
+randn_like = _like(
+    "randn_like", normal_, "Standard normal values, with the shape, dtype and layout of ``input``."
+)
 
 
 def randint_like(

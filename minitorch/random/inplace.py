@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..autograd.graph import TensorBase, wrap
-from ..autograd.inplace import check_inplace, requires_grad, write
+from ..autograd.inplace import check_inplace, check_writable, requires_grad, write
 from ..dtypes import from_numpy_dtype
 from . import streams
 from .generator import Generator, stream_of
@@ -65,11 +65,7 @@ def fill(x: Any, draw: Callable[[tuple[int, ...], bool], np.ndarray]) -> Any:
     # Before anything is drawn: a refused write must not move the generator.
     check_inplace(x, requires_grad(x))
     array = x._array
-    if 0 in array.strides and array.size > 1 and not array.flags.c_contiguous:
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation."
-        )
+    check_writable(array)
     if array.flags.c_contiguous:
         return write(x, wrap(draw(array.shape, True)))
     # Axes from the widest stride to the narrowest.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 import secrets
 import struct
+import sys
 
 import numpy as np
 
@@ -55,12 +56,13 @@ class MersenneStream:
         Second value of the last scalar Box-Muller pair, handed out by the next scalar draw.
     """
 
-    __slots__ = ("_bits", "next_normal", "seed_value")
+    __slots__ = ("_bits", "_draws", "next_normal", "seed_value")
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         # Any construction would do: the state is overwritten at once. An int spares the
         # entropy gathering of the default construction.
         self._bits = np.random.MT19937(0)
+        self._draws = np.random.Generator(self._bits)
         self.seed_value = 0
         self.next_normal: float | None = None
         self.manual_seed(seed)
@@ -79,13 +81,19 @@ class MersenneStream:
         return seed
 
     def words(self, count: int) -> np.ndarray:
-        """The next ``count`` 32-bit words, in a uint64 array."""
-        return self._bits.random_raw(count)
+        """The next ``count`` 32-bit words, in a uint32 array."""
+        # Over the whole range of the type NumPy hands the engine's words on as they come.
+        return self._draws.integers(0, 2**32, count, dtype=np.uint32)
 
     def words64(self, count: int) -> np.ndarray:
         """The next ``count`` 64-bit words: two engine words each, the first one on top."""
-        pairs = self._bits.random_raw(2 * count).reshape(count, 2)
-        return (pairs[:, 0] << np.uint64(32)) | pairs[:, 1]
+        pairs = self.words(2 * count).view(np.uint64)
+        if sys.byteorder == "big":
+            return pairs
+        low = pairs >> np.uint64(32)
+        pairs <<= np.uint64(32)
+        pairs |= low
+        return pairs
 
     # -- state -----------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ def permutation(stream: MersenneStream, n: int) -> np.ndarray:
     order = list(range(n))
     if n > 1:
         # All offsets in one go; only the swaps are sequential, and those run on a plain list.
-        offsets = (stream.words(n - 1) % np.arange(n, 1, -1, dtype=np.uint64)).tolist()
+        offsets = (stream.words(n - 1) % np.arange(n, 1, -1, dtype=np.uint32)).tolist()
         for i, offset in enumerate(offsets):
             j = i + offset
             order[i], order[j] = order[j], order[i]

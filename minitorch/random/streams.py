@@ -44,7 +44,7 @@ __all__ = [
 
 Shape = tuple[int, ...]
 
-_MASK24 = np.uint64(2**24 - 1)
+_MASK24 = np.uint32(2**24 - 1)
 _MASK53 = np.uint64(2**53 - 1)
 
 
@@ -56,7 +56,8 @@ def _unit32(stream: MersenneStream, count: int) -> np.ndarray:
     """``count`` float32 values in [0, 1)."""
     words = stream.words(count)
     words &= _MASK24
-    unit = words.astype(np.float32)
+    unit = words.view(np.float32)  # the same memory: less to fetch
+    unit[...] = words.view(np.int32)  # signed integers are the faster ones to convert
     unit *= np.float32(2.0**-24)
     return unit
 
@@ -211,11 +212,12 @@ def integers(
         words = stream.words(count)
     if span < 2**64:
         # A power of two needs no division, and division is what this function costs.
+        kind = words.dtype.type
         if span & (span - 1) == 0:
-            words &= np.uint64(span - 1)
+            words &= kind(span - 1)
         else:
-            words %= np.uint64(span)
-    values = words.view(np.int64)
+            words %= kind(span)
+    values = words.view(np.int64) if words.itemsize == 8 else words.astype(np.int64)
     if low and span < 2**64:
         values += np.int64(low)  # wraps around like PyTorch's unsigned addition
     return values.astype(dtype, copy=False).reshape(shape)
@@ -232,12 +234,12 @@ def integers_default(stream: MersenneStream, shape: Shape, dtype: np.dtype) -> n
     else:
         words = stream.words(count)
     if dtype.kind == "b":
-        return (words & np.uint64(1)).astype(dtype).reshape(shape)
+        return (words & words.dtype.type(1)).astype(dtype).reshape(shape)
     if dtype.kind in "iu":
-        words &= np.uint64(np.iinfo(dtype).max)
+        words &= words.dtype.type(np.iinfo(dtype).max)
     else:
         digits = {8: 53, 4: 24}.get(dtype.itemsize) or (11 if dtype == np.float16 else 8)
-        words %= np.uint64(2**digits + 1)
+        words %= words.dtype.type(2**digits + 1)
     return words.astype(dtype).reshape(shape)
 
 

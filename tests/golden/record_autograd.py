@@ -1,4 +1,4 @@
-"""Record what PyTorch answers to ``tests/autograd/scenarios.py``; needs torch.
+"""Record what PyTorch answers to ``tests/autograd/scenarios``; needs torch.
 
 python tests/golden/record_autograd.py
 """
@@ -11,9 +11,10 @@ from pathlib import Path
 import torch
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "autograd"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "autograd")]
 
-from scenarios import SCENARIOS, answer  # noqa: E402
+from answers import answer  # noqa: E402
+from scenarios import SCENARIOS  # noqa: E402
 
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)

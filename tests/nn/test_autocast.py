@@ -66,3 +66,18 @@ def test_a_model_end_to_end() -> None:
     assert loss.item() == pytest.approx(exact.item(), abs=0.05)
     loss.backward()
     assert all(p.grad.dtype == minitorch.float32 for p in net.parameters())
+
+
+@pytest.mark.parametrize("leading", [(1,), (2, 3)], ids=["matrix", "batch"])
+def test_linear_rounds_once_after_the_bias(leading) -> None:
+    """1 + 2^-8 is halfway between two bfloat16 numbers, and 1 + 2^-8 + 2^-8 is one: a product that
+    is rounded before the bias is added loses it, as PyTorch's does not.
+    """
+    x = minitorch.tensor([1.0, 2.0**-8]).expand(*leading, 2)
+    weight, bias = minitorch.ones(3, 2), minitorch.full((3,), 2.0**-8)
+    with minitorch.autocast("cpu"):
+        out = F.linear(x, weight, bias)
+        without = F.linear(x, weight)
+    assert out.dtype == minitorch.bfloat16
+    assert (out.float() == 1 + 2.0**-7).all()
+    assert (without.float() == 1).all()  # ties go to even

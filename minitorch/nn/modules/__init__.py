@@ -80,8 +80,26 @@ from minitorch.nn.modules.pooling import (
     MaxPool1d,
     MaxPool2d,
 )
-from minitorch.nn.modules.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from minitorch.nn.modules.rnn import (
+    GRU,
+    LSTM,
+    REGULARIZERS,
+    RNN,
+    GRUCell,
+    LSTMCell,
+    RNNBase,
+    RNNCell,
+    RNNCellBase,
+    ZoneoutGRU,
+    ZoneoutGRUCell,
+    ZoneoutLSTM,
+    ZoneoutLSTMCell,
+    ZoneoutRNN,
+    ZoneoutRNNCell,
+    regularizer_options,
+)
 from minitorch.nn.modules.sparse import Embedding
+from minitorch.nn.modules.syncbatchnorm import SyncBatchNorm
 from minitorch.nn.modules.transformer import TransformerEncoder, TransformerEncoderLayer
 
 __all__ = [
@@ -147,8 +165,11 @@ __all__ = [
     "ParameterDict",
     "ParameterList",
     "RMSNorm",
+    "REGULARIZERS",
     "RNN",
+    "RNNBase",
     "RNNCell",
+    "RNNCellBase",
     "ReLU",
     "ReLU6",
     "ReflectionPad1d",
@@ -166,6 +187,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",
@@ -174,4 +196,11 @@ __all__ = [
     "Unflatten",
     "ZeroPad1d",
     "ZeroPad2d",
+    "ZoneoutGRU",
+    "ZoneoutGRUCell",
+    "ZoneoutLSTM",
+    "ZoneoutLSTMCell",
+    "ZoneoutRNN",
+    "ZoneoutRNNCell",
+    "regularizer_options",
 ]

@@ -97,10 +97,26 @@ class _BatchNorm(_NormBase):
                 momentum = 1.0 / float(self.num_batches_tracked)
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
         keep_running = not self.training or self.track_running_stats
-        return F.batch_norm(
+        return self._normalize(
             input,
             self.running_mean if keep_running else None,
             self.running_var if keep_running else None,
+            use_batch,
+            momentum,
+        )
+
+    def _normalize(
+        self,
+        input: Tensor,
+        running_mean: Tensor | None,
+        running_var: Tensor | None,
+        use_batch: bool,
+        momentum: float,
+    ) -> Tensor:
+        return F.batch_norm(
+            input,
+            running_mean,
+            running_var,
             self.weight,
             self.bias,
             use_batch,

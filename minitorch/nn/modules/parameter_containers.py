@@ -18,12 +18,13 @@ def _as_parameter(value: Any) -> Any:
     return value
 
 
-def _describe(key: str, value: Any) -> str:
+def _describe(key: str, value: Any, by_type: bool = False) -> str:
     if not isinstance(value, TensorBase):
         return f"({key}): Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     size = "x".join(str(n) for n in value.shape)
-    return f"({key}): {kind} containing: [{value.dtype} of size {size}]"
+    name = value.type() if by_type else value.dtype
+    return f"({key}): {kind} containing: [{name} of size {size}]"
 
 
 class ParameterList(Module):
@@ -146,7 +147,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join("  " + _describe(key, value) for key, value in self.items())
+        return "\n".join("  " + _describe(key, value, by_type=True) for key, value in self.items())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")

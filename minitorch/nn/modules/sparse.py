@@ -22,7 +22,7 @@ class Embedding(Module):
         The size of the table, which starts as standard normal draws.
     padding_idx : int, optional
         A row that starts as zeros and receives no gradient.
-    max_norm, norm_type, scale_grad_by_freq
+    max_norm, norm_type, scale_grad_by_freq, sparse
         As in `functional.embedding`.
     """
 

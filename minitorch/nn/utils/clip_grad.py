@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 
 import numpy as np
 
 from minitorch.autograd import TensorBase, bump_version, wrap
+from minitorch.dtypes import promote_types
 from minitorch.ops._arguments import widen
 from minitorch.ops._typing import Tensor
 
@@ -34,6 +36,8 @@ def get_total_norm(
 ) -> Tensor:
     """Return the norm of all tensors taken together as one vector, 0-d.
 
+    Its type is the one that the tensors' types promote to.
+
     Raises
     ------
     RuntimeError
@@ -51,8 +55,8 @@ def get_total_norm(
             "so it cannot be clipped. To disable this error and scale the gradients by the "
             "non-finite norm anyway, set `error_if_nonfinite=False`"
         )
-    dtype = tensors[0]._array.dtype
-    return wrap(np.asarray(total, norms.dtype).astype(dtype if dtype.itemsize > 2 else norms.dtype))
+    dtype = reduce(promote_types, [t.dtype for t in tensors]).numpy
+    return wrap(np.asarray(total).astype(dtype))
 
 
 def clip_grads_with_norm_(
@@ -63,7 +67,7 @@ def clip_grads_with_norm_(
 ) -> None:
     """Scale all gradients in place so that `total_norm` becomes at most `max_norm`."""
     # Always multiplied, as PyTorch does: a nan norm must show in the gradients.
-    factor = np.minimum(float(max_norm) / (total_norm._array + 1e-6), 1.0)
+    factor = np.minimum(float(max_norm) / (widen(total_norm._array) + 1e-6), 1.0)
     for grad in _gradients(parameters):
         np.multiply(grad._array, factor.astype(grad._array.dtype), out=grad._array)
         bump_version(grad)
