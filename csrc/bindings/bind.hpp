@@ -7,6 +7,7 @@
 namespace minitorch::bindings {
 
 void bind_kernels(pybind11::module_& module);
+void bind_saga(pybind11::module_& module);
 void bind_trace(pybind11::module_& module);
 void bind_transport(pybind11::module_& module);
 void bind_collectives(pybind11::module_& module);

@@ -4,10 +4,17 @@
 // which for a few bytes is most of the time.
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <stdexcept>
+
 #include "bindings/arrays.hpp"
 #include "bindings/bind.hpp"
 #include "bindings/waiting.hpp"
+#include "collectives/channel.hpp"
 #include "engine/engine.hpp"
+#include "trace/trace.hpp"
 
 namespace minitorch::bindings {
 namespace {
@@ -22,6 +29,25 @@ Options options_of(std::shared_ptr<void> alive, std::string label, const Parent&
   if (parent) options.parent = *parent;
   options.blocking = blocking;
   return options;
+}
+
+// What a collective between two ranks spends on its fingerprint: makes one, checks one.
+double fingerprint_seconds(std::size_t repetitions) {
+  std::array<std::byte, kFirstCapacity> message{};
+  Header header{.operation = Operation::kAllReduce, .dtype = Dtype::kFloat32, .elements = 1 << 18};
+  std::size_t wrong = 0;
+  const std::int64_t begin = Trace::now_ns();
+  for (std::size_t i = 0; i < repetitions; ++i) {
+    header.issue = i;
+    header.history = digest(header);
+    std::memcpy(message.data(), &header, sizeof header);
+    Header received;
+    std::memcpy(&received, message.data(), sizeof received);
+    wrong += received != header;
+  }
+  const auto elapsed = static_cast<double>(Trace::now_ns() - begin);
+  if (wrong != 0) throw std::logic_error("a fingerprint differs from itself");
+  return elapsed * 1e-9 / static_cast<double>(std::max<std::size_t>(repetitions, 1));
 }
 
 void check_count(const char* what, std::size_t got, std::size_t expected) {
@@ -225,6 +251,9 @@ void both(py::class_<Group, std::shared_ptr<Group>>& cls, const std::string& nam
 
 void bind_collectives(py::module_& module) {
   using py::arg;
+  module.def("fingerprint_seconds", &fingerprint_seconds, arg("repetitions"),
+             py::call_guard<py::gil_scoped_release>(),
+             "Seconds that making and checking one collective's fingerprint takes.");
   const py::arg_v dtype = arg("dtype") = "", label = arg("label") = "",
                   parent = arg("parent") = py::none();
   const py::arg_v op = arg("op") = "sum", scale = arg("scale") = 1.0, tag = arg("tag") = 0;

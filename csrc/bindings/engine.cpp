@@ -2,6 +2,7 @@
 #include "engine/engine.hpp"
 
 #include <pybind11/stl.h>
+#include <unistd.h>
 
 #include <limits>
 #include <mutex>
@@ -18,6 +19,7 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<std::weak_ptr<Engine>> engines;
+  pid_t process = getpid();
 };
 
 Registry& registry() {
@@ -26,6 +28,14 @@ Registry& registry() {
 }
 
 void shutdown_all() {
+  if (getpid() != registry().process) {
+    // A forked child has a copy of the engines but not their threads: joining one would never
+    // return, so neither a shutdown nor a destructor may run here. (The lock may have been taken
+    // by a thread that the child does not have, and is not asked for.)
+    for (const auto& weak : registry().engines)
+      if (auto engine = weak.lock()) new std::shared_ptr<Engine>(std::move(engine));
+    return;
+  }
   std::vector<std::weak_ptr<Engine>> engines;
   {
     const std::lock_guard lock(registry().mutex);
@@ -158,6 +168,8 @@ void bind_engine(py::module_& module) {
       .def_property_readonly("finished_ns", &Work::finished_ns)
       .def_property_readonly("bytes", &Work::bytes)
       .def_property_readonly("label", &Work::label)
+      .def_property_readonly("missing", &Work::missing,
+                             "After a deadline: the world ranks that it was waiting for.")
       .def_property_readonly("source", &Work::source, "Of a finished recv: who sent.")
       .def("__repr__", [](const Work& work) {
         return "<Work " + work.describe() +
@@ -188,6 +200,7 @@ void bind_engine(py::module_& module) {
   });
 
   Work::set_interrupt(&look_for_signals);
+  registry();  // notes whose process this is
   py::module_::import("atexit").attr("register")(py::cpp_function(&shutdown_all));
 }
 

@@ -12,6 +12,22 @@ void check_same(const View& a, const View& b, const char* what) {
     throw py::value_error(std::string(what) + ": arrays differ in size or dtype");
 }
 
+void convert(const View& to, const View& from) {
+  const auto words = [](void* data) { return static_cast<std::uint16_t*>(data); };
+  const auto floats = [](void* data) { return static_cast<float*>(data); };
+  if (from.dtype == Dtype::kFloat32 && to.dtype == Dtype::kFloat16)
+    return kernels::float_to_half(words(to.data), floats(from.data), to.elements);
+  if (from.dtype == Dtype::kFloat32 && to.dtype == Dtype::kBFloat16)
+    return kernels::float_to_bfloat16(words(to.data), floats(from.data), to.elements);
+  if (from.dtype == Dtype::kFloat16 && to.dtype == Dtype::kFloat32)
+    return kernels::half_to_float(floats(to.data), words(from.data), to.elements);
+  if (from.dtype == Dtype::kBFloat16 && to.dtype == Dtype::kFloat32)
+    return kernels::bfloat16_to_float(floats(to.data), words(from.data), to.elements);
+  throw std::invalid_argument(std::string("convert: from ") + name_of(from.dtype) + " to " +
+                              name_of(to.dtype) +
+                              " is not among float32 <-> float16, float32 <-> bfloat16");
+}
+
 }  // namespace
 
 void bind_kernels(py::module_& module) {
@@ -34,6 +50,18 @@ void bind_kernels(py::module_& module) {
       py::arg("out"), py::arg("a"), py::arg("b"), py::arg("op") = "sum", py::arg("scale") = 1.0,
       py::arg("dtype") = "",
       "out = (a op b) * scale. 16-bit floats compute in float32 and round once.");
+
+  module.def(
+      "convert",
+      [](py::object out, py::object in, std::string_view out_dtype, std::string_view in_dtype) {
+        const View to = view(out, "out", Access::kWrite, Use::kReduce, out_dtype);
+        const View from = view(in, "inp", Access::kRead, Use::kReduce, in_dtype);
+        if (to.elements != from.elements) throw py::value_error("convert: arrays differ in size");
+        const py::gil_scoped_release release;
+        convert(to, from);
+      },
+      py::arg("out"), py::arg("inp"), py::arg("out_dtype") = "", py::arg("in_dtype") = "",
+      "out = inp, between float32 and float16 or bfloat16; rounds to nearest even.");
 
   module.def(
       "copy_scaled",

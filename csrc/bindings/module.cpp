@@ -7,6 +7,7 @@
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of minitorch: transports, collectives, engine, reducer.";
   minitorch::bindings::bind_kernels(module);
+  minitorch::bindings::bind_saga(module);
   minitorch::bindings::bind_trace(module);
   minitorch::bindings::bind_transport(module);
   minitorch::bindings::bind_engine(module);

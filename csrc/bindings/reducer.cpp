@@ -78,18 +78,22 @@ class PyReducer {
  public:
   PyReducer(std::shared_ptr<Group> group, const std::vector<std::string>& names,
             std::vector<py::dtype> dtypes, const std::vector<std::size_t>& elements,
-            std::vector<std::vector<std::size_t>> indices, std::vector<std::size_t> limits,
-            std::vector<std::size_t> rebuild_limits, bool find_unused_parameters)
+            const std::vector<bool>& sparse, std::vector<std::vector<std::size_t>> indices,
+            std::vector<std::size_t> limits, std::vector<std::size_t> rebuild_limits,
+            bool find_unused_parameters, bool skip_unused_buckets)
       : dtypes_(std::move(dtypes)),
-        reducer_(std::move(group), parameters(names, dtypes_, elements),
+        reducer_(std::move(group), parameters(names, dtypes_, elements, sparse),
                  {std::move(indices), std::move(limits)},
-                 {std::move(rebuild_limits), find_unused_parameters, &look_for_interrupt}) {}
+                 {.rebuild_limits = std::move(rebuild_limits),
+                  .find_unused_parameters = find_unused_parameters,
+                  .skip_unused_buckets = skip_unused_buckets,
+                  .while_waiting = &look_for_interrupt}) {}
 
   Reducer& core() { return reducer_; }
 
-  bool mark_ready(std::size_t index, const py::object& gradient) {
+  bool mark_ready(std::size_t index, const py::object& gradient, bool unused) {
     if (!reducer_.armed()) return false;
-    if (gradient.is_none()) return reducer_.mark_ready(index, nullptr);
+    if (gradient.is_none()) return mark(index, nullptr, unused);
     const py::array array = checked(index, gradient);
     const void* data = array.data();
     if (!(array.flags() & py::array::c_style)) {
@@ -101,17 +105,21 @@ class PyReducer {
       data = slot.data();
     }
     if (static_cast<std::size_t>(array.nbytes()) < kCopyWithoutGil)
-      return reducer_.mark_ready(index, data);
+      return mark(index, data, unused);
     py::gil_scoped_release no_gil;
-    return reducer_.mark_ready(index, data);
+    return mark(index, data, unused);
   }
 
   py::array bucket_memory(std::size_t bucket) const {
     const Bucket& b = reducer_.buckets().at(bucket);
-    return wrap(b.memory(), b.memory().get(), b.bytes());
+    return wrap(b.memory(), b.memory().get(), b.sparse() ? 0 : b.bytes());
   }
 
  private:
+  bool mark(std::size_t index, const void* data, bool unused) {
+    return unused ? reducer_.mark_unused_ready(index, data) : reducer_.mark_ready(index, data);
+  }
+
   static void look_for_interrupt() {
     py::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -119,14 +127,16 @@ class PyReducer {
 
   static std::vector<Parameter> parameters(const std::vector<std::string>& names,
                                            const std::vector<py::dtype>& dtypes,
-                                           const std::vector<std::size_t>& elements) {
-    if (names.size() != dtypes.size() || names.size() != elements.size()) {
-      throw py::value_error("Reducer: names, dtypes and elements must be equally many");
+                                           const std::vector<std::size_t>& elements,
+                                           const std::vector<bool>& sparse) {
+    if (names.size() != dtypes.size() || names.size() != elements.size() ||
+        names.size() != sparse.size()) {
+      throw py::value_error("Reducer: names, dtypes, elements and sparse must be equally many");
     }
     std::vector<Parameter> result;
     for (std::size_t i = 0; i < names.size(); ++i) {
       result.push_back({names[i], bindings::dtype_named(dtypes[i].attr("name").cast<std::string>()),
-                        elements[i]});
+                        elements[i], sparse[i]});
     }
     return result;
   }
@@ -221,17 +231,24 @@ void bind_reducer(py::module_& m) {
   const auto no_gil = py::call_guard<py::gil_scoped_release>();
   py::class_<PyReducer>(m, "Reducer", "The DDP reducer: gradients in, averaged gradients out.")
       .def(py::init<std::shared_ptr<Group>, const std::vector<std::string>&, std::vector<py::dtype>,
-                    const std::vector<std::size_t>&, std::vector<std::vector<std::size_t>>,
-                    std::vector<std::size_t>, std::vector<std::size_t>, bool>(),
-           "group"_a, "names"_a, "dtypes"_a, "elements"_a, "indices"_a, "limits"_a, py::kw_only(),
-           "rebuild_limits"_a, "find_unused_parameters"_a = false)
+                    const std::vector<std::size_t>&, const std::vector<bool>&,
+                    std::vector<std::vector<std::size_t>>, std::vector<std::size_t>,
+                    std::vector<std::size_t>, bool, bool>(),
+           "group"_a, "names"_a, "dtypes"_a, "elements"_a, "sparse"_a, "indices"_a, "limits"_a,
+           py::kw_only(), "rebuild_limits"_a, "find_unused_parameters"_a = false,
+           "skip_unused_buckets"_a = false)
       // Before and after forward.
       .def("ensure_finished", [](PyReducer& r) { r.core().ensure_finished(); })
       .def("unfinished", [](PyReducer& r) { return r.core().unfinished(); })
       .def(
           "rebuild_buckets", [](PyReducer& r) { return r.core().rebuild_buckets(); }, no_gil)
+      .def(
+          "divide_by", [](PyReducer& r, std::size_t ranks) { r.core().divide_by(ranks); },
+          "ranks"_a)
       .def("mark_forward_start", [](PyReducer& r) { r.core().mark_forward_start(); })
       .def("prepare_for_backward", [](PyReducer& r) { r.core().prepare_for_backward(); })
+      .def("prepare_for_flush", [](PyReducer& r) { r.core().prepare_for_flush(); })
+      .def("set_static_graph", [](PyReducer& r) { r.core().set_static_graph(); })
       // During backward.
       .def_property_readonly("armed", [](PyReducer& r) { return r.core().armed(); })
       .def_property_readonly("started", [](PyReducer& r) { return r.core().started(); })
@@ -239,7 +256,12 @@ void bind_reducer(py::module_& m) {
       .def(
           "mark_used", [](PyReducer& r, std::size_t index) { r.core().mark_used(index); },
           "index"_a)
-      .def("mark_ready", &PyReducer::mark_ready, "index"_a, "gradient"_a)
+      .def(
+          "mark_fired", [](PyReducer& r, std::size_t index) { return r.core().mark_fired(index); },
+          "index"_a)
+      .def_property_readonly("learning", [](PyReducer& r) { return r.core().learning(); })
+      .def_property_readonly("never_fired", [](PyReducer& r) { return r.core().never_fired(); })
+      .def("mark_ready", &PyReducer::mark_ready, "index"_a, "gradient"_a, "unused"_a = false)
       .def("mark_pass_ended", [](PyReducer& r) { r.core().mark_pass_ended(); })
       // End of backward.
       .def_property_readonly("all_launched", [](PyReducer& r) { return r.core().draining(); })
@@ -247,6 +269,13 @@ void bind_reducer(py::module_& m) {
       .def(
           "wait_bucket", [](PyReducer& r, std::size_t bucket) { r.core().wait_bucket(bucket); },
           "bucket"_a, no_gil)
+      .def(
+          "note_handed_back",
+          [](PyReducer& r, std::size_t bucket, std::size_t bytes_copied) {
+            r.core().note_handed_back(bucket, bytes_copied);
+          },
+          "bucket"_a, "bytes_copied"_a)
+      .def_property_readonly("unused_here", [](PyReducer& r) { return r.core().unused_here(); })
       .def(
           "used_anywhere",
           [](PyReducer& r, std::size_t index) { return r.core().used_anywhere(index); }, "index"_a,
@@ -258,8 +287,20 @@ void bind_reducer(py::module_& m) {
             r.core().register_hook(std::make_unique<PythonHook>(std::move(hook)));
           },
           "hook"_a)
+      .def(
+          "set_sparse_hook",
+          [](PyReducer& r, py::object hook) {
+            r.core().set_sparse_hook(std::make_unique<PythonHook>(std::move(hook)));
+          },
+          "hook"_a)
+      .def_property_readonly("division_factor",
+                             [](PyReducer& r) { return r.core().division_factor(); })
       // To look at.
       .def("bucket_memory", &PyReducer::bucket_memory, "bucket"_a)
+      .def(
+          "is_sparse",
+          [](PyReducer& r, std::size_t bucket) { return r.core().buckets().at(bucket).sparse(); },
+          "bucket"_a)
       .def_property_readonly("bucket_indices",
                              [](PyReducer& r) {
                                std::vector<std::vector<std::size_t>> indices;

@@ -108,6 +108,7 @@ bool Recv::ready() {
     if (!channel_->route_.transport->test(*rest_)) return false;
     if (rest_->bytes != bytes_) throw_size(channel_->world(peer_), rest_->bytes, bytes_);
     channel_->traffic_.bytes_received += bytes_;
+    if (rest_->stays != nullptr) stays_ = std::move(rest_);
     rest_.reset();
   }
   return true;
@@ -140,11 +141,42 @@ void Channel::check(const std::byte* message, std::size_t bytes, int peer, std::
                              " sent a message that is not minitorch's, or not of this version");
   Seen& seen = (*route_.seen)[static_cast<std::size_t>(peer)];
   seen = {theirs, now_ns(), false};
-  if (theirs != ours)
-    throw CollectiveMismatch(mismatch(world(route_.rank), ours, world(peer), theirs));
+  if (theirs != ours) throw HeaderMismatch(world(route_.rank), ours, world(peer), theirs);
   const std::size_t head = std::min(expected_bytes, kFirstBytes);
   if (bytes != sizeof theirs + head) throw_size(world(peer), bytes, sizeof theirs + head);
 }
+
+// --- headers
+// ----------------------------------------------------------------------------------------
+
+std::uint32_t digest(const Header& header) {
+  // Multiply and fold: every bit of a word reaches every bit of the state.
+  std::uint64_t state = header.history;
+  const auto add = [&](std::uint64_t word) {
+    state = (state ^ word) * 0x9e3779b97f4a7c15;
+    state ^= state >> 32;
+  };
+  add(header.issue);
+  add(header.elements);
+  add(static_cast<std::uint64_t>(header.operation) | static_cast<std::uint64_t>(header.dtype) << 8 |
+      static_cast<std::uint64_t>(header.reduce_op) << 16 |
+      static_cast<std::uint64_t>(header.algorithm) << 24 |
+      static_cast<std::uint64_t>(header.root) << 32 |
+      static_cast<std::uint64_t>(header.phase) << 48);
+  return static_cast<std::uint32_t>(state);
+}
+
+bool same_call(const Header& a, const Header& b) {
+  Header twin = b;
+  twin.history = a.history;
+  return a == twin;
+}
+
+HeaderMismatch::HeaderMismatch(int rank, const Header& mine, int other_rank, const Header& other)
+    : CollectiveMismatch(mismatch(rank, mine, other_rank, other)),
+      peer(other_rank),
+      ours(mine),
+      theirs(other) {}
 
 // --- names ---------------------------------------------------------------------------------------
 
@@ -215,6 +247,7 @@ std::string differences(const Header& a, const Header& b) {
   add(a.reduce_op != b.reduce_op, "reduction");
   add(a.root != b.root, "root");
   add(a.algorithm != b.algorithm, "algorithm");
+  if (text.empty()) add(a.history != b.history, "what was called before");
   return text;
 }
 

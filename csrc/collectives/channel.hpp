@@ -56,10 +56,15 @@ Algorithm algorithm_named(const std::string& name);  // throws std::invalid_argu
 // this pair exchanges). `issue` counts the group's collectives; `phase` numbers what a continuation
 // launches under its parent. Point-to-point messages are not counted: there `issue` is the user's
 // tag.
+//
+// `history` is a digest of all collectives of the group before this one. Two ranks that disagreed
+// in one through which no data passed between them (two broadcasts, each rank its own source) so
+// find out in the next one through which some do.
 struct Header {
-  std::uint32_t magic = kMagic;
+  std::uint64_t magic : 16 = kMagic;
+  std::uint64_t issue : 48 = 0;
   std::uint32_t group = 0;
-  std::uint64_t issue = 0;
+  std::uint32_t history = 0;
   std::uint16_t phase = 0;
   Operation operation = Operation::kBarrier;
   Dtype dtype = Dtype::kUInt8;
@@ -68,10 +73,15 @@ struct Header {
   std::uint16_t root = 0;
   std::uint64_t elements = 0;
 
-  static constexpr std::uint32_t kMagic = 0x6d746331;  // "mtc1"
+  static constexpr std::uint16_t kMagic = 0x6d32;  // "m2"
   bool operator==(const Header&) const = default;
 };
 static_assert(sizeof(Header) == 32);
+
+// The history of what follows `header`.
+std::uint32_t digest(const Header& header);
+// Whether two ranks called the same, whatever they called before.
+bool same_call(const Header& a, const Header& b);
 
 // Numbered by the group; the others are send and recv.
 inline bool is_collective(const Header& header) {
@@ -84,6 +94,13 @@ std::string describe(const Header& header);
 std::string differences(const Header& a, const Header& b);
 // "Detected mismatch between collectives on ranks. Rank 0 is running collective: ..."
 std::string mismatch(int rank, const Header& ours, int other_rank, const Header& theirs);
+
+// A message came with another header than ours.
+struct HeaderMismatch : CollectiveMismatch {
+  HeaderMismatch(int rank, const Header& mine, int other_rank, const Header& other);
+  int peer;  // world rank
+  Header ours, theirs;
+};
 
 inline constexpr std::size_t kFirstCapacity = 4096;
 inline constexpr std::size_t kFirstBytes = kFirstCapacity - sizeof(Header);
@@ -110,6 +127,10 @@ struct Seen {
   Header header;
   std::int64_t at_ns = 0;  // Clock; 0: never seen
   bool finished = false;   // it told that it had finished this and was in nothing of this group
+  // Then: what it was in beside this group, since when (0: nothing), and whether that needed us.
+  Header elsewhere = {};
+  std::int64_t elsewhere_ns = 0;
+  bool needs_us = false;
 };
 
 class Channel;
@@ -138,6 +159,14 @@ class Recv final : public Condition {
   // True once later receives from the same peer may be started.
   bool accepted();
   int peer() const { return peer_; }  // known once accepted, if any source would do
+  // Before it is ready: the bytes need not come into the buffer. `stays` then says where they are,
+  // until this is destroyed; null: in the buffer.
+  void may_stay() {
+    if (rest_) rest_->may_stay = true;
+  }
+  const std::byte* stays() const {
+    return stays_ ? static_cast<const std::byte*>(stays_->stays) : nullptr;
+  }
   void blame(std::vector<int>& peers) const override {
     if (first_ || rest_) peers.push_back(peer_);
   }
@@ -145,7 +174,7 @@ class Recv final : public Condition {
  private:
   friend class Channel;
   Channel* channel_ = nullptr;
-  RequestPtr first_, rest_;
+  RequestPtr first_, rest_, stays_;
   Buffers::Block block_;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
@@ -200,10 +229,12 @@ class Channel {
 
   // The engine numbers a collective when it is issued, after the channel was made.
   void identify(std::uint64_t issue, std::uint16_t phase, Tag tag) {
-    header_.issue = issue;
+    header_.issue = issue & ((std::uint64_t{1} << 48) - 1);
     header_.phase = phase;
     tag_ = tag;
   }
+
+  void remember(std::uint32_t history) { header_.history = history; }
 
   // Start a message to or from a group rank; await the returned object. `elements` is what the
   // header says instead of the collective's own count.

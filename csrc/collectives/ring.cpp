@@ -158,6 +158,7 @@ class Run {
       Expected expected{Recv(), slot};
       if (range.count != 0 || to_post_.segment() == 0)
         expected.message = channel_.recv(left(), data, range.count * item_);
+      if (slot != kNoSlot) expected.message.may_stay();  // it will only be added to something
       posted_.push_back(std::move(expected));
       to_post_.next();
       if (!met_) break;  // the first message decides whether there may be more
@@ -181,12 +182,14 @@ class Run {
     if (step < ranks_ - 1) {
       const Range range = range_of(received_chunk(step), current.segment());
       const auto& how = ring_.how;
+      const std::byte* theirs = posted_.front().message.stays();
+      if (theirs == nullptr) theirs = slot_data(slot);
       if (step == ranks_ - 2) {
         kernels::reduce_scaled(how.op, how.dtype, own(current.segment()), at(ring_.in, range),
-                               slot_data(slot), range.count, how.scale);
+                               theirs, range.count, how.scale);
         free_.push_back(slot);
       } else {
-        kernels::reduce(how.op, how.dtype, slot_data(slot), slot_data(slot), at(ring_.in, range),
+        kernels::reduce(how.op, how.dtype, slot_data(slot), theirs, at(ring_.in, range),
                         range.count);
         to_forward_.push_back(slot);
       }

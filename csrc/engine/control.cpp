@@ -15,13 +15,25 @@ namespace {
 // After a peer's goodbye, for messages it may have sent before.
 constexpr std::int64_t kGrace = 1'000'000'000;
 
-// A status on the wire.
+// A status on the wire; where in the program the sender made the call may follow.
 struct Status {
   Header header;
-  std::int64_t age_ns;     // since the sender got into this state
-  std::uint32_t finished;  // it has finished this and is in nothing of the group
-  std::uint32_t unused = 0;
+  std::int64_t age_ns = 0;     // since the sender got into this state
+  std::uint32_t finished = 0;  // it has finished this and is in nothing of the group
+  std::uint32_t needs_you = 0;
+  // If it has finished: what it is in beside this group, and for how long (0: nothing).
+  Header elsewhere = {};
+  std::int64_t elsewhere_age_ns = 0;
 };
+
+void send_status(Transport& transport, int world_rank, const Status& status,
+                 const std::string& origin = {}) {
+  ControlMessage message;
+  message.kind = ControlMessage::Kind::kStatus;
+  message.text.assign(reinterpret_cast<const char*>(&status), sizeof status);
+  message.text += origin;
+  transport.send_control(world_rank, message);
+}
 
 }  // namespace
 
@@ -38,6 +50,8 @@ void Core::handle(const ControlMessage& message) {
       return handle_goodbye(message);
     case ControlMessage::Kind::kStatus:
       return handle_status(message);
+    case ControlMessage::Kind::kDispute:
+      return handle_dispute(message);
   }
 }
 
@@ -82,63 +96,60 @@ void Core::check_gone(const WorkPtr& work) {
 
 void Core::handle_status(const ControlMessage& message) {
   Status status;
-  if (message.text.size() != sizeof status) return;
+  if (message.text.size() < sizeof status) return;
   std::memcpy(&status, message.text.data(), sizeof status);
-  GroupStatePtr group;
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    const auto known = groups_.find(status.header.group);
-    if (known != groups_.end()) group = known->second.lock();
-  }
+  const GroupStatePtr group = group_of(status.header.group);
   if (!group) return;
   const auto place = std::find(group->ranks.begin(), group->ranks.end(), message.from);
   if (place == group->ranks.end()) return;
+  const std::int64_t now = now_ns();
   Seen& seen = group->seen[static_cast<std::size_t>(place - group->ranks.begin())];
-  seen = {status.header, now_ns() - status.age_ns, status.finished != 0};
+  seen = {.header = status.header,
+          .at_ns = now - status.age_ns,
+          .finished = status.finished != 0,
+          .elsewhere = status.elsewhere,
+          .elsewhere_ns = status.elsewhere_age_ns == 0 ? 0 : now - status.elsewhere_age_ns,
+          .needs_us = status.needs_you != 0};
   if (status.finished != 0) return;
+  // It is stuck in a collective. Did we call another one by that number? Else say where we are.
+  const Record::Call theirs{status.header, message.text.substr(sizeof status)};
+  if (!disagree(*group, message.from, theirs)) answer_status(*group, message.from);
+}
 
-  // Are we in the same collective?
-  const Header& theirs = status.header;
-  const auto same_number = [&](const WorkPtr& work) {
-    const Header& ours = work->channel_.header();
-    return work->group_ == group && is_collective(ours) && ours.issue == theirs.issue &&
-           ours.phase == theirs.phase;
-  };
-  const auto found = std::find_if(active_.begin(), active_.end(), same_number);
-  if (found != active_.end()) {
-    const Header& ours = (*found)->channel_.header();
-    if (ours == theirs) return;
-    const std::string text = mismatch(transport_->rank(), ours, message.from, theirs);
-    tell_all(ControlMessage::Kind::kMismatch, text);
-    return fail_all(Error::kMismatch, text);
+// Unless we are in the group's collective as well: what we have finished, and what else we are in.
+void Core::answer_status(GroupState& group, int world_rank) {
+  const std::int64_t now = now_ns();
+  Status status{.header = group.finished.header};
+  status.finished = 1;
+  if (group.finished.at_ns == 0)
+    status.header = Header{.magic = 0, .group = group.id};
+  else
+    status.age_ns = now - group.finished.at_ns;
+  for (const WorkPtr& work : active_) {
+    const Header& header = work->channel_.header();
+    if (header.group == group.id && is_collective(header)) return;
+    const std::vector<int> missing = missing_ranks(*work);
+    const bool needed = std::find(missing.begin(), missing.end(), world_rank) != missing.end();
+    if (status.elsewhere_age_ns != 0 && (!needed || status.needs_you != 0)) continue;
+    status.elsewhere = header;
+    status.elsewhere_age_ns = std::max<std::int64_t>(now - work->started_ns(), 1);
+    status.needs_you = needed ? 1 : 0;
   }
-  // No: if we have not got to it, say where we are.
-  std::uint64_t next_issue;
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    next_issue = group->next_issue;
-  }
-  if (theirs.issue < next_issue) return;
-  Header last = group->finished.header;
-  if (group->finished.at_ns == 0) last.magic = 0;
-  send_status(message.from, last, true,
-              group->finished.at_ns == 0 ? 0 : now_ns() - group->finished.at_ns);
+  send_status(*transport_, world_rank, status);
 }
 
 void Core::report_stall(Work& work, std::int64_t now) {
-  work.told_status_ = true;
+  // Rarer and rarer, but once more shortly before the deadline.
+  const std::int64_t deadline = work.deadline_ns_.load(std::memory_order_relaxed);
+  const std::int64_t last_call = deadline - work.report_interval_ns_;
+  work.next_report_ns_ = now + 2 * (now - work.moved_ns_);
+  if (deadline != 0 && now < last_call)
+    work.next_report_ns_ = std::min(work.next_report_ns_, last_call);
   const Header& header = work.channel_.header();
   if (!is_collective(header)) return;
+  const Status status{.header = header, .age_ns = now - work.started_ns()};
   for (const int rank : work.group_->ranks)
-    if (rank != transport_->rank()) send_status(rank, header, false, now - work.started_ns());
-}
-
-void Core::send_status(int world_rank, const Header& header, bool finished, std::int64_t age) {
-  const Status status{header, age, finished ? 1U : 0U};
-  ControlMessage message;
-  message.kind = ControlMessage::Kind::kStatus;
-  message.text.assign(reinterpret_cast<const char*>(&status), sizeof status);
-  transport_->send_control(world_rank, message);
+    if (rank != transport_->rank()) send_status(*transport_, rank, status, work.origin_);
 }
 
 }  // namespace minitorch

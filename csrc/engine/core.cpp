@@ -186,6 +186,7 @@ bool Core::advance(const WorkPtr& work) {
                         : text);
     return true;
   };
+  if (work->disputed_ns_ != 0) return false;
   try {
     switch (work->task_.advance()) {
       case Task::Progress::kBlocked:
@@ -197,6 +198,12 @@ bool Core::advance(const WorkPtr& work) {
         finish(work);
         return true;
     }
+  } catch (const HeaderMismatch& error) {
+    const bool earlier = error.ours.history != error.theirs.history;
+    if (!is_collective(error.ours) || (!earlier && work->origin_.empty()))
+      return told(ControlMessage::Kind::kMismatch, Error::kMismatch, error.what());
+    dispute(*work, error);
+    return true;
   } catch (const CollectiveMismatch& error) {
     return told(ControlMessage::Kind::kMismatch, Error::kMismatch, error.what());
   } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 // to be woken).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -24,6 +25,30 @@
 
 namespace minitorch {
 
+// What this rank has called in a group, as far back as disputes reach.
+class Record {
+ public:
+  struct Call {
+    Header header;
+    std::string origin;
+  };
+  static constexpr std::size_t kLength = 64;
+
+  void add(const Header& header, const std::string& origin) {
+    Call& call = calls_[count_++ % kLength];
+    call.header = header;
+    call.origin = origin;
+  }
+  const Call* find(const Header& like) const;  // of the same number; nullptr: none, or too old
+  std::string pack() const;                    // as the text of a control message
+  static std::vector<Call> unpack(const std::string& text);
+
+ private:
+  std::size_t size() const { return count_ < kLength ? count_ : kLength; }
+  std::array<Call, kLength> calls_;
+  std::size_t count_ = 0;
+};
+
 struct GroupState {
   std::uint32_t id = 0;
   std::vector<int> ranks;  // group rank -> world rank
@@ -34,7 +59,10 @@ struct GroupState {
   Tag tags = 0;
   Meter meter;
 
-  std::uint64_t next_issue = 0;  // under the inbox lock
+  // Under the inbox lock.
+  std::uint64_t next_issue = 0;
+  std::uint32_t history = 0;  // digest of all that were issued
+  Record record;              // the last of them
 
   // Under the drive lock.
   std::deque<WorkPtr> queue;     // collectives, in order of issue
@@ -96,11 +124,24 @@ class Core : public std::enable_shared_from_this<Core> {
   void handle_goodbye(const ControlMessage& message);
   void handle_status(const ControlMessage& message);
   void check_gone(const WorkPtr& work);
-  void expire(const Work& work, std::int64_t now_ns);
+  void expire(Work& work, std::int64_t now_ns);
   bool expire_queued(std::int64_t now_ns);
   void report_stall(Work& work, std::int64_t now_ns);
-  void send_status(int world_rank, const Header& header, bool finished, std::int64_t age_ns);
+  void answer_status(GroupState& group, int world_rank);
+
+  // lateness.cpp: what the error of a deadline says
+  static std::vector<int> missing_ranks(const Work& work);
   std::string timeout_text(const Work& work, std::int64_t now_ns) const;
+  std::string deadlock_text(const Work& work, std::int64_t now_ns);
+  bool needs_us(const Seen& seen);
+
+  // disputes.cpp: who called what
+  void dispute(Work& work, const HeaderMismatch& error);
+  void handle_dispute(const ControlMessage& message);
+  bool disagree(GroupState& group, int world_rank, const Record::Call& theirs);
+  GroupStatePtr group_of(std::uint32_t id);
+
+  // failure.cpp: the end
   void tell_all(ControlMessage::Kind kind, const std::string& text);
   void fail_all(Error kind, const std::string& text);
   void fail_work(const WorkPtr& work, Error kind, const std::string& text);

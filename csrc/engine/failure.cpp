@@ -3,7 +3,6 @@
 // Whoever sees a failure, a mismatch or a passed deadline tells all ranks of the world over the
 // control channel and fails; whoever is told fails too (control.cpp).
 #include <algorithm>
-#include <sstream>
 
 #include "engine/core.hpp"
 
@@ -11,19 +10,6 @@ namespace minitorch {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-
-std::string seconds(std::int64_t ns) {
-  std::ostringstream text;
-  text.precision(ns < 10 * kSecond ? 2 : 1);
-  text << std::fixed << static_cast<double>(ns) / 1e9 << " s";
-  return text.str();
-}
-
-std::string list(const std::vector<int>& ranks) {
-  std::string text;
-  for (const int rank : ranks) text.append(text.empty() ? "" : ", ").append(std::to_string(rank));
-  return text;
-}
 
 }  // namespace
 
@@ -118,17 +104,29 @@ void Core::look_around(std::int64_t now) {
       expire(*work, now);
       return;
     }
-    const std::int64_t started = work->started_ns();
-    const std::int64_t patience =
-        deadline == 0 ? kSecond : std::min(kSecond, (deadline - started) / 4);
-    if (!work->told_status_ && now - work->moved_ns_ > patience) report_stall(*work, now);
+    if (work->disputed_ns_ != 0 && now - work->disputed_ns_ > kSecond) {
+      const std::string text = work->dispute_;  // the other rank does not answer
+      tell_all(ControlMessage::Kind::kMismatch, text);
+      fail_all(Error::kMismatch, text);
+      return;
+    }
+    if (work->next_report_ns_ == 0) {
+      work->report_interval_ns_ =
+          deadline == 0 ? kSecond : std::min(kSecond, (deadline - work->started_ns()) / 4);
+      work->next_report_ns_ = work->moved_ns_ + work->report_interval_ns_;
+    }
+    if (now > work->next_report_ns_ && now - work->moved_ns_ > work->report_interval_ns_)
+      report_stall(*work, now);
   }
 }
 
-void Core::expire(const Work& work, std::int64_t now) {
-  const std::string text = timeout_text(work, now);
-  tell_all(ControlMessage::Kind::kTimeout, text);
-  fail_all(Error::kTimeout, text);
+void Core::expire(Work& work, std::int64_t now) {
+  work.missing_ = missing_ranks(work);
+  const std::string deadlock = deadlock_text(work, now);
+  const std::string text = deadlock.empty() ? timeout_text(work, now) : deadlock;
+  const bool mismatched = !deadlock.empty();
+  tell_all(mismatched ? ControlMessage::Kind::kMismatch : ControlMessage::Kind::kTimeout, text);
+  fail_all(mismatched ? Error::kMismatch : Error::kTimeout, text);
 }
 
 // What still queues has no deadline of the group's yet, but a caller may be waiting for it with one
@@ -152,49 +150,6 @@ bool Core::expire_queued(std::int64_t now) {
     }
   }
   return false;
-}
-
-std::string Core::timeout_text(const Work& work, std::int64_t now) const {
-  const GroupState& group = *work.group_;
-  std::vector<int> peers;
-  if (const Condition* condition = work.task_.waiting_for()) condition->blame(peers);
-  std::sort(peers.begin(), peers.end());
-  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
-  std::erase(peers, kAnySource);
-  for (int& peer : peers) peer = group.ranks[static_cast<std::size_t>(peer)];
-
-  const bool queued = work.started_ns() == 0;
-  std::string text = "Rank " + std::to_string(transport_->rank()) + ": " + describe(work) +
-                     " of group " + std::to_string(group.id) + " (ranks " + list(group.ranks) +
-                     ") timed out after " +
-                     seconds(now - (queued ? work.queued_ns() : work.started_ns()));
-  if (queued) {
-    text += " in the queue, behind earlier ones that did not finish.";
-  } else if (peers.empty()) {
-    text += ", waiting for any rank.";
-  } else {
-    text.append(", waiting for rank").append(peers.size() > 1 ? "s " : " ").append(list(peers)) +=
-        ".";
-  }
-  text += " Last seen:";
-  for (std::size_t i = 0; i < group.ranks.size(); ++i) {
-    const int rank = group.ranks[i];
-    if (rank == transport_->rank()) continue;
-    const Seen& seen = group.seen[i];
-    const Gone& gone = gone_[static_cast<std::size_t>(rank)];
-    text += " rank " + std::to_string(rank);
-    if (gone.at_ns != 0)
-      text += " ended normally " + seconds(now - gone.at_ns) + " ago;";
-    else if (seen.at_ns == 0)
-      text += " not yet in this group;";
-    else if (seen.header.magic != Header::kMagic)
-      text += " has run nothing in this group yet;";
-    else
-      text += std::string(seen.finished ? " finished " : " in ") + describe(seen.header) + " " +
-              seconds(now - seen.at_ns) + " ago;";
-  }
-  text.back() = '.';
-  return text;
 }
 
 // --- the end -------------------------------------------------------------------------------------

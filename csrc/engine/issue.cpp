@@ -72,6 +72,11 @@ void Core::issue(const WorkPtr& work, bool blocking) {
       // Eight phases have tags of their own; more share them, one after the other.
       const auto slot = (issue * 8 + phase % 8) % static_cast<std::uint64_t>(group.tags);
       work->channel_.identify(issue, phase, group.first_tag + static_cast<Tag>(slot));
+      // Phases have a history of their own, since ranks may get to them at different times.
+      std::uint32_t& history = work->root_ ? work->root_->phases_ : group.history;
+      work->channel_.remember(history);
+      history = digest(header);
+      group.record.add(header, work->origin_);
     }
     work->queued_ns_.store(now_ns(), std::memory_order_relaxed);
     inbox_.push_back(work);

@@ -20,6 +20,10 @@ Work::Work(std::shared_ptr<Core> core, std::shared_ptr<GroupState> group,
       keep_alive_(std::move(options.keep_alive)),
       label_(std::move(options.label)),
       channel_(route, header) {
+  if (const auto line = label_.find('\n'); line != std::string::npos) {
+    origin_ = label_.substr(line + 1);
+    label_.resize(line);
+  }
   if (options.parent)
     root_ = options.parent->root_ ? options.parent->root_ : std::move(options.parent);
 }

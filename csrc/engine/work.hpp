@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "collectives/channel.hpp"
 #include "collectives/task.hpp"
@@ -23,7 +24,8 @@ using WorkPtr = std::shared_ptr<Work>;
 struct Options {
   // Kept until the collective is done; released by whichever thread finishes it.
   std::shared_ptr<void> keep_alive = nullptr;
-  // Named in errors and timelines, e.g. "bucket 3: fc1.weight, fc1.bias".
+  // Named in errors and timelines, e.g. "bucket 3: fc1.weight, fc1.bias". What comes after a line
+  // break says where in the program it was called, and is shown when ranks disagree.
   std::string label = {};
   // Multiplies the result, once, at the rank that completes a piece of it: 1/W makes a mean.
   double scale = 1.0;
@@ -66,6 +68,9 @@ class Work {
 
   std::size_t bytes() const { return bytes_; }  // size of the data, not of the traffic
   const std::string& label() const { return label_; }
+  const std::string& origin() const { return origin_; }  // where it was called, if known
+  // After a deadline: the world ranks that it was waiting for.
+  const std::vector<int>& missing() const { return missing_; }
   std::string describe() const;
   // After a recv from any source: the group rank that sent.
   int source() const { return source_.load(std::memory_order_relaxed); }
@@ -79,12 +84,16 @@ class Work {
   std::shared_ptr<Core> core_;
   std::shared_ptr<GroupState> group_;
   std::shared_ptr<void> keep_alive_;
-  std::string label_;
+  std::string label_, origin_;
   WorkPtr root_;                              // under which this is numbered, if any
   std::atomic<std::uint16_t> next_phase_{1};  // for those numbered under this
+  std::uint32_t phases_ = 0;                  // digest of those, under the inbox lock
   std::size_t bytes_ = 0;
-  int peer_ = -1;  // point-to-point: the other side
-  bool told_status_ = false;
+  int peer_ = -1;                                             // point-to-point: the other side
+  std::int64_t next_report_ns_ = 0, report_interval_ns_ = 0;  // of being stuck
+  std::int64_t disputed_ns_ = 0;  // since when its first message has been disputed
+  std::string dispute_;           // what it then fails with, if the other rank does not answer
+  std::vector<int> missing_;
   int lane_ = 0;  // of the timeline
 
   std::atomic<State> state_{State::kQueued};

@@ -38,6 +38,7 @@ Bucket::Bucket(std::size_t index, std::size_t limit, const std::vector<std::size
     throw std::invalid_argument("bucket " + std::to_string(index) + " holds no parameter");
   dtype_ = parameters.at(members.front()).dtype;
   element_bytes_ = size_of(dtype_);
+  sparse_ = parameters[members.front()].sparse;
   for (const std::size_t member : members) {
     const Parameter& parameter = parameters.at(member);
     if (parameter.dtype != dtype_) {
@@ -46,11 +47,15 @@ Bucket::Bucket(std::size_t index, std::size_t limit, const std::vector<std::size
           " holds " + parameters[members.front()].name + " (" + name_of(dtype_) + ") and " +
           parameter.name + " (" + name_of(parameter.dtype) + ").");
     }
+    if (members.size() > 1 && parameter.sparse) {
+      throw std::invalid_argument("bucket " + std::to_string(index) + ": " + parameter.name +
+                                  " has sparse gradients, and needs a bucket of its own.");
+    }
     slots_.push_back({member, elements_, parameter.elements});
     elements_ += parameter.elements;
   }
   bytes_ = elements_ * element_bytes_;
-  memory_ = allocate_aligned(bytes_);
+  memory_ = allocate_aligned(sparse_ ? 0 : bytes_);
   label_ = label_of(index, members, parameters);
 }
 

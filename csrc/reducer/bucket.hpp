@@ -20,7 +20,7 @@ struct Parameter {  // what the reducer needs to know of one managed parameter
   std::string name;
   Dtype dtype;
   std::size_t elements;
-  bool sparse = false;
+  bool sparse = false;  // its gradient holds some rows only, and travels alone
 };
 
 struct Slot {             // where one parameter's gradient lives in its bucket
@@ -35,8 +35,9 @@ Memory allocate_aligned(std::size_t bytes);
 
 class Bucket {
  public:
-  // Lays the parameters one after the other. Throws std::invalid_argument when their dtypes differ:
-  // a flat buffer has one dtype.
+  // Lays the parameters one after the other. A sparse parameter gets a bucket without memory: its
+  // indices and values live elsewhere. Throws std::invalid_argument when dtypes differ, since a
+  // flat buffer has one, or when a sparse parameter is not alone.
   Bucket(std::size_t index, std::size_t limit, const std::vector<std::size_t>& members,
          const std::vector<Parameter>& parameters);
 
@@ -44,7 +45,8 @@ class Bucket {
   std::size_t limit() const { return limit_; }  // the size limit it was closed under, in bytes
   Dtype dtype() const { return dtype_; }
   std::size_t elements() const { return elements_; }
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return bytes_; }  // of a sparse bucket: were it dense
+  bool sparse() const { return sparse_; }
   const std::vector<Slot>& slots() const { return slots_; }
   const Memory& memory() const { return memory_; }
   std::byte* address(const Slot& slot) const {
@@ -60,6 +62,7 @@ class Bucket {
   std::size_t element_bytes_ = 0;
   std::size_t elements_ = 0;
   std::size_t bytes_ = 0;
+  bool sparse_ = false;
   std::vector<Slot> slots_;
   Memory memory_;
   std::string label_;

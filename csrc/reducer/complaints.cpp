@@ -13,6 +13,14 @@ std::string Reducer::unfinished() const {
       "Rank " +
       std::to_string(group_->rank()) + ", after " + std::to_string(next_to_launch_) + " of " +
       std::to_string(buckets_.size()) + " buckets were launched: ";
+  if (phase_ == Phase::kFilling && !pass_open_ && options_.static_graph) {
+    return text +
+           "this error indicates that your training graph has changed in this iteration, e.g., one "
+           "parameter is used in first iteration, but then got unused in the second iteration. "
+           "this is not compatible with static_graph set to True. What is in .grad was not "
+           "averaged. " +
+           missing_text();
+  }
   if (phase_ == Phase::kFilling && !pass_open_) {
     return text +
            "backward ended without a gradient for every parameter, and what is in .grad was not "
@@ -27,6 +35,17 @@ std::string Reducer::unfinished() const {
          "backward raised in the middle of its communication, so the ranks may have seen different "
          "numbers of collectives. Restart from a checkpoint, or build DistributedDataParallel anew "
          "on all ranks.";
+}
+
+std::string Reducer::graph_changed_text(std::size_t parameter) const {
+  return "Your training graph has changed in this iteration, e.g., one parameter is unused in "
+         "first "
+         "iteration, but then got used in the second iteration. this is not compatible with "
+         "static_graph set to True. Rank " +
+         std::to_string(group_->rank()) + ": the gradient of parameter " +
+         std::to_string(parameter) + ", " + parameters_[parameter].name +
+         ", arrived more often than in the first iteration. Leave out static_graph, or pass "
+         "find_unused_parameters=True in its place.";
 }
 
 std::string Reducer::missing_text() const {

@@ -50,7 +50,8 @@ void Reducer::lay_out(const BucketAssignment& assignment) {
 }
 
 bool Reducer::rebuild_buckets() {
-  if (rebuilt_ || options_.find_unused_parameters || last_ready_order_.empty()) return false;
+  const std::uint64_t needed = options_.static_graph ? 2 : 1;  // passes until the order is known
+  if (rebuilt_ || dynamic() || iterations_ < needed) return false;
   const auto pieces = pieces_in_order(parameters_, last_ready_order_);
   lay_out(agree_on(
       compute_bucket_assignment_by_size(pieces, options_.rebuild_limits, last_ready_order_)));

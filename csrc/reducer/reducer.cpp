@@ -26,15 +26,16 @@ std::string bucket_args(const Bucket& bucket) {
 
 Reducer::Reducer(std::shared_ptr<Group> group, std::vector<Parameter> parameters,
                  const BucketAssignment& assignment, ReducerOptions options)
-    : group_(std::move(group)), parameters_(std::move(parameters)), options_(std::move(options)) {
+    : group_(std::move(group)),
+      parameters_(std::move(parameters)),
+      options_(std::move(options)),
+      hook_(std::make_unique<AllReduceHook>(group_)),
+      divisor_(static_cast<std::size_t>(group_->size())),
+      used_(parameters_.size()),
+      used_in_flush_(parameters_.size()),
+      firings_(parameters_.size()) {
   if (options_.rebuild_limits.empty())
     throw std::invalid_argument("Reducer: there is no bucket size limit");
-  hook_ = std::make_unique<AllReduceHook>(group_);
-  const std::size_t count = parameters_.size();
-  if (options_.find_unused_parameters) {
-    used_here_ = std::make_shared<std::vector<std::int32_t>>(count, 0);
-    used_sum_ = std::make_shared<std::vector<std::int32_t>>(count, 0);
-  }
   lay_out(assignment);
 }
 
@@ -42,10 +43,12 @@ Reducer::~Reducer() = default;
 
 void Reducer::reset_pass() {
   phase_ = Phase::kIdle;
+  pass_ = Pass::kBackward;
   pass_open_ = false;
   waiting_for_.clear();
   for (const Bucket& bucket : buckets_) waiting_for_.push_back(bucket.slots().size());
   ready_.assign(parameters_.size(), false);
+  unused_.assign(parameters_.size(), false);
   ready_order_.clear();
   next_to_launch_ = 0;
   pending_.clear();
@@ -79,12 +82,24 @@ void Reducer::mark_forward_start() {
 
 // --- after forward -------------------------------------------------------------------------------
 
-void Reducer::prepare_for_backward() {
+void Reducer::arm(Pass pass) {
   const Nanoseconds forward_start = step_.forward_start;
   reset_pass();
+  pass_ = pass;
+  if (pass == Pass::kBackward && options_.static_graph) firings_.begin_pass();
+  if (pass == Pass::kFlush) used_in_flush_.forget_marks();
   step_ = StepTimes{
       .forward_start = forward_start, .forward_end = now(), .buckets = std::move(step_.buckets)};
   phase_ = Phase::kArmed;
+}
+
+void Reducer::set_static_graph() {
+  if (iterations_ > 0 || phase_ != Phase::kIdle) {
+    throw std::runtime_error(
+        "set_static_graph() should be called before training loop starts and after "
+        "DistributedDataParallel is constructed.");
+  }
+  options_.static_graph = true;
 }
 
 // --- during backward -----------------------------------------------------------------------------
@@ -93,15 +108,41 @@ void Reducer::mark_backward_start() {
   if (step_.backward_start == 0) step_.backward_start = now();
 }
 
+UsedMap* Reducer::used_in_this_pass() {
+  if (pass_ == Pass::kFlush) return &used_in_flush_;
+  return options_.find_unused_parameters || options_.static_graph ? &used_ : nullptr;
+}
+
 void Reducer::mark_used(std::size_t parameter) {
-  if (used_here_) (*used_here_)[parameter] = 1;
+  if (UsedMap* map = used_in_this_pass()) map->mark(parameter);
+}
+
+bool Reducer::mark_fired(std::size_t parameter) {
+  if (phase_ == Phase::kIdle) return false;
+  if (phase_ == Phase::kArmed) phase_ = Phase::kFilling;
+  pass_open_ = true;
+  switch (firings_.fire(parameter)) {
+    case Firings::Outcome::kComplete:
+      return true;
+    case Firings::Outcome::kUnexpected:
+      throw std::runtime_error(graph_changed_text(parameter));
+    default:
+      return false;
+  }
 }
 
 double Reducer::division_factor() const {
-  return hook_->wants_division() ? 1.0 / static_cast<double>(group_->size()) : 1.0;
+  return hook_->wants_division() ? 1.0 / static_cast<double>(divisor_) : 1.0;
 }
 
-void Reducer::fill_slot(const Bucket& bucket, const Slot& slot, const void* gradient) const {
+void Reducer::divide_by(std::size_t ranks) {
+  if (ranks == 0) throw std::invalid_argument("Reducer: gradients cannot be divided by 0 ranks");
+  divisor_ = ranks;
+}
+
+// Returns how many bytes came from elsewhere: none if the gradient was computed in its slot.
+std::size_t Reducer::fill_slot(const Bucket& bucket, const Slot& slot, const void* gradient) const {
+  if (bucket.sparse()) return 0;
   std::byte* target = bucket.address(slot);
   const std::size_t bytes = slot.elements * size_of(bucket.dtype());
   if (gradient == nullptr) {
@@ -109,8 +150,16 @@ void Reducer::fill_slot(const Bucket& bucket, const Slot& slot, const void* grad
   } else if (const double factor = division_factor(); factor != 1.0) {
     kernels::copy_scaled(bucket.dtype(), target, gradient, slot.elements, factor);
   } else if (gradient != target) {
-    std::copy_n(static_cast<const std::byte*>(gradient), bytes, target);
+    kernels::copy_bytes(target, gradient, bytes);
   }
+  return gradient == nullptr || gradient == target ? 0 : bytes;
+}
+
+bool Reducer::mark_unused_ready(std::size_t parameter, const void* gradient) {
+  if (phase_ == Phase::kIdle) return false;
+  require_unmarked(parameter);
+  unused_[parameter] = true;
+  return mark_ready(parameter, gradient);
 }
 
 bool Reducer::mark_ready(std::size_t parameter, const void* gradient) {
@@ -123,10 +172,13 @@ bool Reducer::mark_ready(std::size_t parameter, const void* gradient) {
 
   const Location location = locations_[parameter];
   const Bucket& bucket = buckets_[location.bucket];
-  fill_slot(bucket, bucket.slots()[location.slot], gradient);
+  const std::size_t copied = fill_slot(bucket, bucket.slots()[location.slot], gradient);
   ready_[parameter] = true;
   ready_order_.push_back(parameter);
-  if (group_->trace().enabled()) note_ready("gradient ready: " + parameters_[parameter].name, {});
+  if (group_->trace().enabled()) {
+    note_ready("gradient ready: " + parameters_[parameter].name,
+               "{\"bytes_copied\": " + std::to_string(copied) + "}");
+  }
   if (--waiting_for_[location.bucket] > 0) return false;
 
   step_.buckets[location.bucket].ready = now();
@@ -147,27 +199,28 @@ void Reducer::note_ready(const std::string& what, std::string args) const {
                           .args = std::move(args)});
 }
 
+bool Reducer::nothing_to_send(const Bucket& bucket) const {
+  return options_.skip_unused_buckets && std::ranges::all_of(bucket.slots(), [&](const Slot& slot) {
+           return unused_[slot.parameter];
+         });
+}
+
 // Strictly in index order: a bucket that is ready early waits for its predecessors, on every rank
 // alike.
 void Reducer::launch_ready_buckets() {
   while (next_to_launch_ < buckets_.size() && waiting_for_[next_to_launch_] == 0) {
     const std::size_t b = next_to_launch_;
-    step_.buckets[b].launched = now();
-    pending_[b] = hook_->launch(buckets_[b]);
+    const Bucket& bucket = buckets_[b];
+    if (!nothing_to_send(bucket)) {
+      step_.buckets[b].launched = now();
+      CommunicationHook& hook = bucket.sparse() && !user_hook_ ? *sparse_hook_ : *hook_;
+      pending_[b] = hook.launch(bucket);
+    }
     ++next_to_launch_;
   }
-  if (next_to_launch_ == buckets_.size()) {
-    phase_ = Phase::kDraining;
-    launch_used_map();
-  }
-}
-
-void Reducer::launch_used_map() {
-  if (!used_here_) return;
-  // A fresh copy: the map of the step before may still be on its way, as long as nobody needed it.
-  used_sum_ = std::make_shared<std::vector<std::int32_t>>(*used_here_);
-  used_work_ = group_->all_reduce(used_sum_->data(), used_sum_->size(), Dtype::kInt32,
-                                  ReduceOp::kSum, used_sum_, "used-parameter map");
+  if (next_to_launch_ < buckets_.size()) return;
+  phase_ = Phase::kDraining;
+  if (dynamic() || learning() || pass_ == Pass::kFlush) used_in_this_pass()->launch(*group_);
 }
 
 // --- end of backward -----------------------------------------------------------------------------
@@ -180,9 +233,10 @@ void Reducer::begin_draining() {
 
 void Reducer::wait_bucket(std::size_t bucket) {
   if (phase_ != Phase::kDraining) throw std::logic_error("Reducer: nothing to wait for");
-  Pending& pending = *pending_.at(bucket);
+  Pending* pending = pending_.at(bucket).get();
+  if (pending == nullptr) return;  // nothing was sent
   const Nanoseconds from = now();
-  pending.wait(options_.while_waiting);
+  pending->wait(options_.while_waiting);
   const Nanoseconds to = now();
   step_.waited += to - from;
   if (group_->trace().enabled()) {
@@ -194,28 +248,44 @@ void Reducer::wait_bucket(std::size_t bucket) {
                             .args = bucket_args(buckets_[bucket])});
   }
   BucketTimes& times = step_.buckets[bucket];
-  times.started = pending.started();
-  times.finished = pending.finished();
+  times.started = pending->started();
+  times.finished = pending->finished();
+}
+
+void Reducer::note_handed_back(std::size_t bucket, std::size_t bytes_copied) const {
+  if (!group_->trace().enabled()) return;
+  const Nanoseconds moment = now();
+  group_->trace().record({.name = "bucket " + std::to_string(bucket) + " handed back",
+                          .category = "copy",
+                          .track = "compute",
+                          .begin_ns = moment,
+                          .end_ns = moment,
+                          .args = "{\"bytes_copied\": " + std::to_string(bytes_copied) + "}"});
+}
+
+std::vector<std::size_t> Reducer::unused_here() {
+  UsedMap* map = used_in_this_pass();
+  return map == nullptr ? std::vector<std::size_t>{} : map->unmarked();
 }
 
 bool Reducer::used_anywhere(std::size_t parameter) {
-  if (!used_here_ || (*used_here_)[parameter] != 0) return true;
-  if (used_work_) wait_for(*used_work_, options_.while_waiting);
-  return (*used_sum_)[parameter] > 0;
-}
-
-std::span<const std::int32_t> Reducer::used_map() {
-  if (used_work_) wait_for(*used_work_, options_.while_waiting);
-  return used_sum_ ? std::span<const std::int32_t>(*used_sum_) : std::span<const std::int32_t>();
+  UsedMap* map = used_in_this_pass();
+  return map == nullptr || map->used_anywhere(parameter, options_.while_waiting);
 }
 
 void Reducer::finish() {
   if (phase_ != Phase::kDraining) throw std::logic_error("Reducer: nothing to finish");
+  if (pass_ == Pass::kFlush) {  // what no_sync steps used is accounted for
+    if (dynamic()) used_.forget_marks();
+    reset_pass();
+    return;
+  }
   step_.handed_back = now();
   last_step_ = step_;
   if (iterations_ > 0) total_ += measure_overlap(last_step_);
   last_ready_order_ = ready_order_;
-  if (used_here_) std::ranges::fill(*used_here_, 0);
+  if (dynamic()) used_.forget_marks();
+  if (options_.static_graph) firings_.set_learned();
   ++iterations_;
   reset_pass();
 }

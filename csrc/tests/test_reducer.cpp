@@ -1,81 +1,8 @@
 // The reducer's state machine on ranks that are threads: order of launches, averages, rebuild,
 // unused parameters, and how a backward that did not finish is told from one that raised.
-#include <chrono>
-#include <cstring>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <vector>
+#include "reducer_fixture.hpp"
 
-#include "check.hpp"
-#include "reducer/reducer.hpp"
-#include "world.hpp"
-
-using namespace minitorch;
-using Indices = std::vector<std::vector<std::size_t>>;
-
-namespace {
-
-// Runs `body(rank, group)` on every rank of a world of threads, with random message delays.
-template <class Body>
-void on_ranks(int size, Body body) {
-  check::WorldOptions options;
-  options.max_delay_seconds = 0.0002;
-  check::on_ranks(
-      size,
-      [&](const check::Rank& self) {
-        body(self.rank, self.engine.new_group(self.group.ranks(), std::chrono::seconds(20)));
-      },
-      options);
-}
-
-// Three float parameters of 4, 2 and 3 elements, each in its own bucket, last one first.
-struct Fixture {
-  std::vector<Parameter> parameters = {
-      {"first", Dtype::kFloat32, 4}, {"second", Dtype::kFloat32, 2}, {"third", Dtype::kFloat32, 3}};
-  BucketAssignment assignment = {{{2}, {1}, {0}}, {1, 1, 1}};
-
-  Reducer make(const std::shared_ptr<Group>& group, bool find_unused = false) const {
-    return Reducer(group, parameters, assignment,
-                   {.rebuild_limits = {1}, .find_unused_parameters = find_unused});
-  }
-};
-
-std::vector<float> gradient(std::size_t elements, float value) {
-  return std::vector<float>(elements, value);
-}
-
-float value_in(const Reducer& reducer, std::size_t parameter) {
-  const auto location = reducer.location(parameter);
-  const Bucket& bucket = reducer.buckets()[location.bucket];
-  float value = 0;
-  std::memcpy(&value, bucket.address(bucket.slots()[location.slot]), sizeof value);
-  return value;
-}
-
-void drain(Reducer& reducer) {
-  reducer.begin_draining();
-  for (std::size_t b = 0; b < reducer.buckets().size(); ++b) reducer.wait_bucket(b);
-  reducer.finish();
-}
-
-// One backward in which parameter i's gradient is (rank + 1) * 10^i and arrives in `order`.
-void backward(Reducer& reducer, int rank, const std::vector<std::size_t>& order) {
-  reducer.prepare_for_backward();
-  bool last = false;
-  for (const std::size_t i : order) {
-    float value = static_cast<float>(rank + 1);
-    for (std::size_t k = 0; k < i; ++k) value *= 10;
-    const auto g = gradient(reducer.parameters()[i].elements, value);
-    last = reducer.mark_ready(i, g.data());
-  }
-  CHECK(last);
-}
-
-constexpr const char* kUnfinished =
-    "Expected to have finished reduction in the prior iteration before starting a new one.";
-
-}  // namespace
+using namespace reducer_test;
 
 TEST(averages_on_any_number_of_ranks) {
   for (const int size : {1, 2, 3, 4}) {
@@ -213,7 +140,7 @@ TEST(a_pass_that_raised_is_forgotten_unless_something_was_launched) {
 
 TEST(unused_parameters_contribute_zeros_and_are_told_apart) {
   on_ranks(2, [](int rank, const std::shared_ptr<Group>& group) {
-    Reducer reducer = Fixture().make(group, /*find_unused=*/true);
+    Reducer reducer = Fixture().make(group, {.find_unused_parameters = true});
     for (int step = 0; step < 2; ++step) {
       CHECK(!reducer.rebuild_buckets());
       reducer.prepare_for_backward();
@@ -236,29 +163,6 @@ TEST(unused_parameters_contribute_zeros_and_are_told_apart) {
     }
   });
 }
-
-namespace {
-
-// Counts its launches and leaves the gradients as they are.
-class CountingHook final : public CommunicationHook {
- public:
-  explicit CountingHook(std::vector<std::size_t>& launches) : launches_(launches) {}
-  bool wants_division() const override { return false; }
-  std::unique_ptr<Pending> launch(const Bucket& bucket) override {
-    launches_.push_back(bucket.index());
-    return std::make_unique<Done>();
-  }
-
- private:
-  struct Done final : Pending {
-    void wait(const WhileWaiting&) override {}
-    Nanoseconds started() const override { return 0; }
-    Nanoseconds finished() const override { return 0; }
-  };
-  std::vector<std::size_t>& launches_;
-};
-
-}  // namespace
 
 TEST(a_hook_gets_undivided_gradients_and_is_registered_once) {
   on_ranks(2, [](int rank, const std::shared_ptr<Group>& group) {

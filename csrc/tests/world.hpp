@@ -41,23 +41,25 @@ inline Tuning small_pieces() {
 template <class Body>
 void on_ranks(int size, Body body, const WorldOptions& options = {}) {
   const auto transports = threads_world(size);
+  std::vector<int> everyone(static_cast<std::size_t>(size));
+  std::iota(everyone.begin(), everyone.end(), 0);
   std::vector<std::unique_ptr<Engine>> engines;
+  // Made before any rank runs: one that starts late may find that another has failed already.
+  std::vector<std::shared_ptr<Group>> groups;
   for (int rank = 0; rank < size; ++rank) {
     auto transport = transports[static_cast<std::size_t>(rank)];
     if (options.max_delay_seconds > 0)
       transport = delayed(transport, options.seed, options.max_delay_seconds);
     engines.push_back(std::make_unique<Engine>(transport, options.threaded, options.tuning));
+    groups.push_back(engines.back()->new_group(everyone, options.timeout));
   }
-  std::vector<int> everyone(static_cast<std::size_t>(size));
-  std::iota(everyone.begin(), everyone.end(), 0);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       Engine& engine = *engines[static_cast<std::size_t>(rank)];
       try {
-        const auto group = engine.new_group(everyone, options.timeout);
-        body(Rank{rank, size, engine, *group});
+        body(Rank{rank, size, engine, *groups[static_cast<std::size_t>(rank)]});
       } catch (const std::exception& error) {
         errors[static_cast<std::size_t>(rank)] = std::current_exception();
         engine.fail(error.what());

@@ -95,16 +95,20 @@ std::optional<Ticket> Lanes::recognise(int world_rank, const void* message,
   return ticket;
 }
 
-void Lanes::take(int world_rank, const Ticket& ticket, void* out) {
+const void* Lanes::payload(int world_rank, const Ticket& ticket) {
   const std::size_t i = local_rank_of(world_rank);
   Peer& peer = peers_.at(i);
   if (peer.from == nullptr) peer.from = lane(i, local_rank_);
-  std::atomic<std::uint32_t>& full = peer.from->states[ticket.slot].full;
-  if (full.load(std::memory_order_acquire) != 1)
+  if (peer.from->states[ticket.slot].full.load(std::memory_order_acquire) != 1)
     throw std::runtime_error("rank " + std::to_string(world_rank) +
                              " announced a payload in shared memory that is not there");
-  kernels::copy_bytes(out, peer.from->slots[ticket.slot], ticket.bytes);
-  full.store(0, std::memory_order_release);
+  return peer.from->slots[ticket.slot];
+}
+
+void Lanes::free(int world_rank, const Ticket& ticket) {
+  peers_.at(local_rank_of(world_rank))
+      .from->states[ticket.slot]
+      .full.store(0, std::memory_order_release);
 }
 
 }  // namespace minitorch

@@ -54,8 +54,9 @@ class Lanes {
   // Whether these bytes, received from `world_rank`, are a ticket.
   std::optional<Ticket> recognise(int world_rank, const void* message, std::size_t bytes) const;
 
-  // Copies the payload out and frees its slot. `out` may be where the ticket lay.
-  void take(int world_rank, const Ticket& ticket, void* out);
+  // Where the payload lies, until its slot is freed.
+  const void* payload(int world_rank, const Ticket& ticket);
+  void free(int world_rank, const Ticket& ticket);
 
  private:
   struct Lane;

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/kernels.hpp"
+
 namespace minitorch {
 namespace {
 
@@ -36,12 +38,18 @@ bool mpi_is_usable() {
 // ends.
 struct MpiRequest final : Request {
   MPI_Request one = MPI_REQUEST_NULL;
-  Ticket ticket{};       // a send whose payload went down a lane: what travels
+  Ticket ticket{};  // a send whose payload went down a lane: what travels
+  std::shared_ptr<Lanes>
+      lanes;             // a receive whose payload stays: frees the slot `ticket` at the end
   void* data = nullptr;  // a receive: where the message lies, be it the payload or a ticket
   std::size_t capacity = 0;
   std::vector<MPI_Request> more;
   std::size_t next = 0;  // of `more`: the first that is not complete
   bool receives = false;
+
+  ~MpiRequest() override {
+    if (lanes) lanes->free(source, ticket);
+  }
 
   bool advance(MPI_Request& request) {
     if (request == MPI_REQUEST_NULL) return true;
@@ -163,11 +171,8 @@ class MpiTransport final : public Transport {
     auto& message = static_cast<MpiRequest&>(request);
     if (!message.test()) return false;
     if (lanes_ && message.receives && message.data != nullptr) {
-      if (const auto ticket = lanes_->recognise(message.source, message.data, message.bytes)) {
-        if (ticket->bytes > message.capacity) throw std::runtime_error(too_long(message, *ticket));
-        lanes_->take(message.source, *ticket, message.data);
-        message.bytes = ticket->bytes;
-      }
+      if (const auto ticket = lanes_->recognise(message.source, message.data, message.bytes))
+        collect(message, *ticket);
       message.data = nullptr;
     }
     return true;
@@ -226,9 +231,22 @@ class MpiTransport final : public Transport {
     }
   }
 
-  static std::string too_long(const MpiRequest& receive, const Ticket& ticket) {
-    return "rank " + std::to_string(receive.source) + " sent " + std::to_string(ticket.bytes) +
-           " bytes where at most " + std::to_string(receive.capacity) + " were expected";
+  // The payload that a ticket stands for, into the buffer unless it may stay where it is.
+  void collect(MpiRequest& receive, const Ticket& ticket) {
+    if (ticket.bytes > receive.capacity)
+      throw std::runtime_error("rank " + std::to_string(receive.source) + " sent " +
+                               std::to_string(ticket.bytes) + " bytes where at most " +
+                               std::to_string(receive.capacity) + " were expected");
+    const void* const payload = lanes_->payload(receive.source, ticket);
+    receive.bytes = ticket.bytes;
+    if (receive.may_stay) {
+      receive.stays = payload;
+      receive.ticket = ticket;
+      receive.lanes = lanes_;
+    } else {
+      kernels::copy_bytes(receive.data, payload, ticket.bytes);
+      lanes_->free(receive.source, ticket);
+    }
   }
 
   void post_control() {
@@ -239,7 +257,7 @@ class MpiTransport final : public Transport {
 
   const MPI_Comm data_, control_;
   const std::size_t limit_;
-  const std::unique_ptr<Lanes> lanes_;  // null: every payload goes through the MPI
+  const std::shared_ptr<Lanes> lanes_;  // null: every payload goes through the MPI
   int rank_ = 0, size_ = 1;
   Tag max_tag_ = 32767;
   bool any_thread_ = false;

@@ -32,6 +32,11 @@ struct Request {
   virtual ~Request() = default;
   int source = kAnySource;  // receives: filled in on completion
   std::size_t bytes = 0;    // receives: bytes that came (never more than the capacity)
+  // Receives: set it after `irecv` if reading the message where it lies is as good as having it in
+  // the buffer. Then, once complete, `stays` tells where that is, until the request is destroyed;
+  // null: it is in the buffer, as ever.
+  bool may_stay = false;
+  const void* stays = nullptr;
 };
 using RequestPtr = std::unique_ptr<Request>;
 
@@ -42,6 +47,7 @@ struct ControlMessage {
     kMismatch = 3,  // the sender saw two ranks run different collectives
     kTimeout = 4,   // the sender gave up waiting
     kStatus = 5,    // the sender has been stuck for a while in this collective (or: is not in it)
+    kDispute = 6,   // the sender and the receiver disagree; text says what the sender has called
   };
   Kind kind = Kind::kFailure;
   int from = 0;

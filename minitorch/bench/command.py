@@ -13,7 +13,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from . import collectives, compute, network, overlapping  # noqa: F401 - they register their benchmarks
+from . import (  # noqa: F401 - they register
+    collectives,
+    compute,
+    interpreting,
+    linear,
+    network,
+    overlapping,
+    recurrent,
+    reducing,
+)
 from .measure import Figure
 from .peers import WorkerError
 from .registry import BENCHMARKS, Settings, Skipped, chosen

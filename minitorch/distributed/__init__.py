@@ -17,7 +17,10 @@ The map of this folder, from the ground up:
 * ``_failure.py`` - how one rank's failure ends the job
 * ``local.py`` - the world of ``run_local``: ranks as threads
 * ``_link.py`` - emulated slower wires
+* ``_debug.py`` - how much errors say
 * ``ddp.py`` - DistributedDataParallel, the baseline of all methods
+* ``join.py`` - uneven inputs
+* ``saga.py`` - SAGA and its relatives with samples on several ranks
 
 ``run_local``, ``meter``, ``reset_meter`` and the ``link=`` argument are this package's own;
 everything else has PyTorch's name and means what it means there.
@@ -28,6 +31,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ._debug import (
+    DebugLevel,
+    get_debug_level,
+    set_debug_level,
+    set_debug_level_from_env,
+)
 from ._link import Link, parse_link
 from ._native import CollectiveError, CollectiveMismatch, CollectiveTimeout, available
 from .collectives import (
@@ -76,6 +85,7 @@ __all__ = [
     "CollectiveError",
     "CollectiveMismatch",
     "CollectiveTimeout",
+    "DebugLevel",
     "DistBackendError",
     "DistError",
     "Future",
@@ -101,6 +111,7 @@ __all__ = [
     "gather",
     "gather_object",
     "get_backend",
+    "get_debug_level",
     "get_global_rank",
     "get_group_rank",
     "get_node_local_rank",
@@ -137,6 +148,8 @@ __all__ = [
     "scatter_object_list",
     "send",
     "send_object_list",
+    "set_debug_level",
+    "set_debug_level_from_env",
 ]
 
 # The names by which PyTorch scripts catch what a failed collective raises.
@@ -239,6 +252,10 @@ def __getattr__(name: str) -> Any:
         from ._ddp_hooks import GradBucket
 
         return GradBucket
+    if name == "BuiltinCommHookType":
+        from ._ddp_builtin_hooks import BuiltinCommHookType
+
+        return BuiltinCommHookType
     if name == "_compute_bucket_assignment_by_size":
         from ._ddp_bucketing import compute_bucket_assignment_by_size
 

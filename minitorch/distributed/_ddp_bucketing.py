@@ -43,15 +43,20 @@ def bucket_limits(cap_mb: float | None, cap_mb_list: Sequence[float] | None) -> 
 
 
 def first_assignment(
-    parameters: Sequence[Tensor], limits: Sequence[int], *, final: bool
+    parameters: Sequence[Tensor],
+    limits: Sequence[int],
+    *,
+    final: bool,
+    sparse: Sequence[bool] = (),
 ) -> tuple[list[list[int]], list[int]]:
     """Buckets of the first iteration: in reverse, since the last layer's gradients come first.
 
     One bucket per dtype as long as the order of readiness is unknown, since the rebuild will cut
     anew. If these buckets are ``final`` (find_unused_parameters), the limits hold from the start.
+    ``sparse`` says whose gradients travel alone.
     """
     indices, per_bucket = compute_bucket_assignment_by_size(
-        parameters, limits if final else [_NO_LIMIT]
+        parameters, limits if final else [_NO_LIMIT], sparse
     )
     return indices[::-1], per_bucket[::-1]
 

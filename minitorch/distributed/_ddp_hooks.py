@@ -12,17 +12,18 @@ import inspect
 import weakref
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from minitorch.autograd.graph import bump_version
 from minitorch.tensor import Tensor
 
-from .futures import Future
+from ._native import CollectiveTimeout
+from .compression.half import widen
+from .futures import Future, FutureTimeout, patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ._ddp_reducer import GradientReducer
+    from .process_group import ProcessGroup
 
 
 class GradBucket:
@@ -40,7 +41,10 @@ class GradBucket:
         return self._index
 
     def buffer(self) -> Tensor:
-        """Return the flat tensor of all gradients of the bucket, sharing its memory."""
+        """Return the flat tensor of all gradients of the bucket, sharing its memory.
+
+        A sparse gradient is alone in its bucket, and is returned as it is.
+        """
         return self._buffer
 
     def set_buffer(self, buffer: Tensor) -> None:
@@ -49,6 +53,8 @@ class GradBucket:
 
     def gradients(self) -> list[Tensor]:
         """Return each parameter's gradient as a view into :meth:`buffer`, in the bucket's order."""
+        if self._buffer.is_sparse:
+            return [self._buffer]
         views, start = [], 0
         for parameter in self.parameters():
             stop = start + parameter._array.size
@@ -72,11 +78,13 @@ class GradBucket:
 class BucketHook:
     """Connects a user's hook to the core, which calls ``launch`` and later ``wait``."""
 
-    def __init__(self, reducer: GradientReducer, state: object, hook: Callable) -> None:
+    def __init__(
+        self, reducer: GradientReducer, state: object, hook: Callable, name: str = ""
+    ) -> None:
         self._reducer = weakref.ref(reducer)  # the core holds this object, and the reducer the core
         self._state = state
         self._hook = hook
-        self.name = getattr(hook, "__qualname__", type(hook).__qualname__)
+        self.name = name or getattr(hook, "__qualname__", type(hook).__qualname__)
 
     def launch(self, index: int) -> tuple[GradBucket, Future]:
         """Call the hook on bucket ``index``."""
@@ -97,7 +105,9 @@ class BucketHook:
     def wait(self, promise: tuple[GradBucket, Future]) -> None:
         """Wait for the hook's result and put it where the gradients are handed back from."""
         bucket, future = promise
-        value = future.wait()
+        reducer = self._reducer()
+        assert reducer is not None
+        value = self._wait_in_time(reducer.process_group, bucket, future)
         if isinstance(value, (list, tuple)) and len(value) == 1:
             value = value[0]
         if not isinstance(value, Tensor):
@@ -105,10 +115,16 @@ class BucketHook:
                 f"Communication hook {self.name}: the future of bucket {bucket.index()} must hold "
                 f"a Tensor, got {type(value).__name__}"
             )
-        reducer = self._reducer()
-        assert reducer is not None
-        target = reducer.bucket_tensors[bucket.index()]._array
-        result = value._array
+        held = reducer.bucket_tensors[bucket.index()]
+        if held.is_sparse:
+            if not value.is_sparse:
+                raise RuntimeError(
+                    f"Communication hook {self.name}: bucket {bucket.index()} holds a sparse "
+                    "gradient, and the result must be sparse too (sparse_coo_tensor)"
+                )
+            reducer.bucket_tensors[bucket.index()] = value
+            return
+        target, result = held._array, value._array
         if result is target:
             return
         if result.size != target.size:
@@ -116,7 +132,23 @@ class BucketHook:
                 f"Communication hook {self.name}: the result of bucket {bucket.index()} has "
                 f"{result.size} elements, the bucket has {target.size}"
             )
-        np.copyto(target, result.reshape(target.shape), casting="same_kind")
+        widen(target, result)
+
+    def _wait_in_time(self, group: ProcessGroup, bucket: GradBucket, future: Future) -> Any:
+        """Wait no longer than the group's timeout; when that is over, no rank goes on."""
+        seconds = group.timeout.total_seconds()
+        try:
+            with patience(seconds):
+                return future.wait()
+        except FutureTimeout:
+            message = (
+                f"Communication hook {self.name} on rank {group.rank()}: its Future of {bucket!r} "
+                f"was not completed within the group's timeout of {seconds:g} s. A hook must "
+                "complete the Future it returns: return that of a collective, or call "
+                "future.set_result(tensor)."
+            )
+            group._engine.fail(message)
+            raise CollectiveTimeout(message) from None
 
 
 def check_hook(hook: Any) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
+
+from minitorch.nn import SyncBatchNorm
+
+from ._debug import DebugLevel, get_debug_level
 
 if TYPE_CHECKING:
     from ._ddp_reducer import GradientReducer
@@ -16,6 +21,9 @@ def logging_data(ddp: DistributedDataParallel) -> dict[str, Any]:
     Times are nanoseconds of the last reduced step and, with ``avg_``, the mean over all reduced
     steps after the first (which has one bucket per dtype, and so nothing to overlap).
 
+    With ``MINITORCH_DISTRIBUTED_DEBUG`` at INFO or DETAIL, names are added: of the parameters in
+    the order of their indices, and of those that no rank used.
+
     ``backward_comm_time`` counts moments in which a bucket was on the wire. Of these,
     ``backward_compute_comm_overlap_time`` is
     the part under backward's computation, by the collectives' own clocks;
@@ -27,6 +35,13 @@ def logging_data(ddp: DistributedDataParallel) -> dict[str, Any]:
         "world_size": ddp.process_group.size(),
         "rank": ddp.process_group.rank(),
         "module_name": type(ddp.module).__name__,
+        "backend_name": ddp.process_group.name(),
+        "torch_distributed_debug": get_debug_level().name,
+        "master_addr": os.environ.get("MASTER_ADDR", "N/A"),
+        "master_port": os.environ.get("MASTER_PORT", "N/A"),
+        "device_ids": "",
+        "output_device": -1,
+        "is_multi_device_module": 0,
         "num_parameter_tensors": len(reducer.parameters),
         "total_parameter_size_bytes": sum(p._array.nbytes for p in reducer.parameters),
         "dtypes": _joined(dict.fromkeys(_dtype_name(p) for p in reducer.parameters)),
@@ -36,6 +51,9 @@ def logging_data(ddp: DistributedDataParallel) -> dict[str, Any]:
         "find_unused_parameters": int(ddp.find_unused_parameters),
         "gradient_as_bucket_view": int(ddp.gradient_as_bucket_view),
         "static_graph": int(ddp.static_graph),
+        "can_set_static_graph": int(reducer.can_set_static_graph),
+        "has_sync_bn": int(any(isinstance(m, SyncBatchNorm) for m in ddp.module.modules())),
+        "join_uneven_inputs": int(ddp._uses_join),
         "has_rebuilt_buckets": int(core.has_rebuilt),
         "num_buckets_reduced": len(reducer.bucket_indices),
         "iteration": core.iterations,
@@ -49,8 +67,13 @@ def logging_data(ddp: DistributedDataParallel) -> dict[str, Any]:
         )
     if core.iterations:
         data["prev_iteration_grad_ready_order_indices"] = _joined(core.ready_order)
-        data["unused_parameter_size"] = _unused_bytes(reducer)
+        unused = _unused(reducer)
+        data["unused_parameter_size"] = sum(reducer.parameters[i]._array.nbytes for i in unused)
         data.update(_times(core))
+        if get_debug_level() > DebugLevel.OFF:
+            data["unused_parameter_names"] = _joined(reducer.names[i] for i in unused)
+    if get_debug_level() > DebugLevel.OFF:
+        data["parameter_names"] = _joined(reducer.names)
     return data
 
 
@@ -62,14 +85,11 @@ def _dtype_name(parameter: Any) -> str:
     return str(parameter.dtype).rpartition(".")[2]
 
 
-def _unused_bytes(reducer: GradientReducer) -> int:
-    if not reducer.find_unused_parameters:
-        return 0
-    return sum(
-        p._array.nbytes
-        for p, ranks in zip(reducer.parameters, reducer._core.used_map(), strict=True)
-        if ranks == 0
-    )
+def _unused(reducer: GradientReducer) -> list[int]:
+    """Parameters that no rank used, in the last step that looked."""
+    if not (reducer.find_unused_parameters or reducer.static_graph):
+        return []
+    return [index for index, ranks in enumerate(reducer._core.used_map()) if ranks == 0]
 
 
 def _times(core: Any) -> dict[str, int]:

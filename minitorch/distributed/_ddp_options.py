@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._ddp_mixed_precision import _MixedPrecision
+
 # Argument -> (the value that asks for nothing, why any other is refused).
 _NOT_SUPPORTED = {
-    "dim": (0, "it scatters a batch over several devices, and there is one"),
-    "static_graph": (
-        False,
-        "use find_unused_parameters=True where parameters may stay unused, else leave it out",
-    ),
-    "delay_all_reduce_named_params": (
-        None,
-        "leave these parameters out of the wrapped module, and all-reduce their gradients by hand",
-    ),
-    "param_to_hook_all_reduce": (None, "it belongs to delay_all_reduce_named_params"),
-    "mixed_precision": (
-        None,
-        "it needs a device with streams; use minitorch.autocast('cpu') for computing in bfloat16",
-    ),
     "device_mesh": (None, "pass process_group"),
-    "skip_all_reduce_unused_params": (False, "unused parameters are reduced as zeros"),
     "batched_grad_copy": (
         False,
         "it saves kernel launches on a GPU; gradient_as_bucket_view=True saves the copy",
@@ -52,3 +39,24 @@ def refuse_unsupported(*, device_ids: Any, output_device: Any, **arguments: Any)
                 f"DistributedDataParallel: the argument {name}={value!r} is not supported: "
                 f"{instead}."
             )
+
+
+def check_mixed_precision(config: Any) -> None:
+    """Refuse dtypes in which nothing can be computed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a ``_MixedPrecision``, or one of its dtypes is not floating.
+    """
+    if config is None:
+        return
+    if not isinstance(config, _MixedPrecision):
+        raise TypeError(
+            "DistributedDataParallel: mixed_precision must be a "
+            f"nn.parallel.distributed._MixedPrecision, got {type(config).__name__}"
+        )
+    for name in ("param_dtype", "reduce_dtype", "buffer_dtype"):
+        dtype = getattr(config, name)
+        if dtype is not None and not dtype.is_floating_point:
+            raise ValueError(f"mixed_precision: {name} must be a floating dtype, got {dtype}")

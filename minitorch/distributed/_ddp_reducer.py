@@ -2,8 +2,9 @@
 ``csrc/reducer``.
 
     leaf's gradient accumulated -> ``_gradient_ready`` -> core: copy into the bucket, launch what is
-    full end of backward             -> ``_end_of_backward`` -> core: wait in order -> ``.grad``
-    handed back
+                                   full
+    end of backward             -> ``_end_of_backward`` -> core: wait in order -> ``.grad`` handed
+                                   back
 
 With ``gradient_as_bucket_view`` a gradient *is* its slot in the bucket: the local gradient is
 copied in once and dropped, ``.grad`` becomes the view, and there is nothing to copy back. A
@@ -11,8 +12,12 @@ copied in once and dropped, ``.grad`` becomes the view, and there is nothing to 
 all.
 
 Cost per step and parameter: one hook call (about a microsecond), its bytes once through memory
-(twice without views), and its share of one all-reduce per bucket. Next rooms: ``ddp.py`` (when to
-arm), ``csrc/reducer/reducer.hpp`` (the states), ``comm_hooks`` (other ways to send).
+(twice without views), and its share of one all-reduce per bucket.
+
+Next rooms: ``ddp.py`` (when to arm), ``csrc/reducer/reducer.hpp`` (the states), ``_ddp_slots.py``
+(where gradients live), ``_ddp_flush.py`` (passes without a backward), ``_ddp_sparse.py`` (gradients
+of some rows), ``_ddp_watch.py`` (gradients that stay local), ``_ddp_hooks.py`` (other ways to
+send).
 """
 
 from __future__ import annotations
@@ -24,21 +29,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minitorch.autograd.engine import queue_callback
-from minitorch.autograd.grad_mode import enable_grad, mode
+from minitorch.autograd.grad_mode import mode
 from minitorch.autograd.graph import accumulator_of, bump_version, wrap
 
+from . import _ddp_flush
 from ._ddp_bucketing import first_assignment
 from ._ddp_graph import find_unreached
+from ._ddp_slots import Slots
+from ._ddp_sparse import SparseGradients
 from ._ddp_step_check import open_passes
+from ._ddp_watch import Watch
 from ._native import core
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from minitorch.nn import Parameter
     from minitorch.tensor import Tensor
 
     from ._ddp_hooks import BucketHook
+    from .futures import Future
     from .process_group import ProcessGroup
 
 
@@ -54,7 +64,11 @@ class GradientReducer:
     bucket_limits
         Bytes at which a bucket closes: the first bucket's limit, the second's, ...; the last one
         repeats.
-    find_unused_parameters, gradient_as_bucket_view
+    sparse
+        Names of the parameters whose gradients hold some rows only.
+    watched
+        All named parameters whose trainability must not change; default: the managed ones.
+    find_unused_parameters, gradient_as_bucket_view, static_graph, skip_all_reduce_unused_params
         As in DistributedDataParallel.
     """
 
@@ -64,34 +78,51 @@ class GradientReducer:
         named_parameters: Sequence[tuple[str, Parameter]],
         bucket_limits: Sequence[int],
         *,
+        sparse: Iterable[str] = (),
+        watched: Sequence[tuple[str, Tensor]] | None = None,
         find_unused_parameters: bool = False,
         gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        skip_all_reduce_unused_params: bool = False,
     ) -> None:
         self.process_group = process_group
         self.names = [name for name, _ in named_parameters]
         self.parameters = [parameter for _, parameter in named_parameters]
+        self._managed_ids = {id(parameter) for parameter in self.parameters}
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
+        self.static_graph = False
         self.bucket_limits = list(bucket_limits)
+        sparse_names = set(sparse)
+        is_sparse = [name in sparse_names for name in self.names]
 
         self._core = core().Reducer(
             process_group._group,
             self.names,
             [p._array.dtype for p in self.parameters],
             [p._array.size for p in self.parameters],
-            *first_assignment(self.parameters, self.bucket_limits, final=find_unused_parameters),
+            is_sparse,
+            *first_assignment(
+                self.parameters,
+                self.bucket_limits,
+                final=find_unused_parameters and not static_graph,
+                sparse=is_sparse,
+            ),
             rebuild_limits=self.bucket_limits,
             find_unused_parameters=find_unused_parameters,
+            skip_unused_buckets=skip_all_reduce_unused_params,
         )
         self.first_bucket_sizes = self._core.bucket_sizes
         self.hook_name = "builtin_hook: ALLREDUCE"
-        self.bucket_indices: list[list[int]] = []  # by bucket: its parameters
-        self.bucket_tensors: list[Tensor] = []  # by bucket: its memory, flat
-        self._slots: list[Tensor] = []  # by parameter: its place in a bucket
-        self._lay_out_views()
-        self._unused: list[int] = []  # found after forward, marked at the first hook
+        self._slots = Slots(self._core, self.parameters)
+        self._sparse = SparseGradients(self, is_sparse)
+        self._watch = Watch(self, named_parameters if watched is None else watched)
+        self._unused: list[int] = []  # marked at the first hook of the pass
+        self._unused_before: list[int] | None = None  # in the last prepared pass, if searched for
+        self.can_set_static_graph = find_unused_parameters
         self._kept: dict[int, np.ndarray] = {}
         self._pass: Any = None  # the running backward (autograd's task), whose end will call back
+        self._futures: list[Future] = []  # to wait for at the end of backward
         self._warned_nothing_unused = False
         # Referring to the accumulators keeps them, and the hooks on them, alive.
         self.accumulators = [accumulator_of(p) for p in self.parameters]
@@ -99,6 +130,33 @@ class GradientReducer:
             node.register_hook(_hook(weakref.ref(self), index))
             for index, node in enumerate(self.accumulators)
         ]
+        if static_graph:
+            self.set_static_graph()
+
+    @property
+    def bucket_indices(self) -> list[list[int]]:
+        """By bucket: its parameters."""
+        return self._slots.members
+
+    @property
+    def bucket_tensors(self) -> list[Any]:
+        """By bucket: its memory, flat; of a sparse bucket, the gradient that is on its way."""
+        return self._slots.flat
+
+    def manages(self, parameter: Tensor) -> bool:
+        """Whether this reducer averages the gradient of ``parameter``."""
+        return id(parameter) in self._managed_ids
+
+    def set_static_graph(self) -> None:
+        """Learn in the first backward which parameters take part and how often; then rely on it.
+
+        Raises
+        ------
+        RuntimeError
+            If training has begun.
+        """
+        self._core.set_static_graph()
+        self.static_graph = True
 
     # -- before and after forward ------------------------------------------------------------------
 
@@ -112,9 +170,10 @@ class GradientReducer:
         """
         self._core.ensure_finished()
         open_passes.reducers.discard(self)
+        self._watch.before_forward()
         if not self._core.rebuild_buckets():
             return False
-        self._lay_out_views()
+        self._slots.lay_out()
         return True
 
     def mark_forward_start(self) -> None:
@@ -122,24 +181,40 @@ class GradientReducer:
         self._core.mark_forward_start()
 
     def prepare_for_backward(self, outputs: Sequence[Tensor] = ()) -> None:
-        """Arm for the next backward; ``outputs`` matter with find_unused_parameters only."""
+        """Arm for the next backward, that of ``outputs``."""
         self._unused = []
-        if self.find_unused_parameters:
-            self._unused = find_unreached(outputs, self.accumulators)
-            if not self._unused and not self._warned_nothing_unused:
-                self._warned_nothing_unused = True
-                warnings.warn(
-                    "find_unused_parameters=True was specified in DDP constructor, but did not "
-                    "find any unused parameters in the forward pass. The flag costs a walk over "
-                    "the graph in every iteration and keeps buckets from being rebuilt; drop it if "
-                    "your model always uses every parameter.",
-                    stacklevel=4,
-                )
+        if self.static_graph:
+            self._unused = [] if self._core.learning else self._core.never_fired
+        elif self.find_unused_parameters:
+            self._search_unused(outputs)
         self._core.prepare_for_backward()
         self._pass = None
         enter = _entry_hook(weakref.ref(self))
         for node in {id(t.grad_fn): t.grad_fn for t in outputs if t.grad_fn is not None}.values():
             node.register_prehook(enter)
+
+    def _search_unused(self, outputs: Sequence[Tensor]) -> None:
+        self._unused = find_unreached(outputs, self.accumulators)
+        if self._unused_before not in (None, self._unused):
+            self.can_set_static_graph = False
+        self._unused_before = self._unused
+        if not self._unused and not self._warned_nothing_unused:
+            self._warned_nothing_unused = True
+            warnings.warn(
+                "find_unused_parameters=True was specified in DDP constructor, but did not "
+                "find any unused parameters in the forward pass. The flag costs a walk over "
+                "the graph in every iteration and keeps buckets from being rebuilt; drop it if "
+                "your model always uses every parameter.",
+                stacklevel=5,
+            )
+
+    def expect_local_backward(self, outputs: Sequence[Tensor]) -> None:
+        """The backward of ``outputs`` is to accumulate locally (a forward under no_sync)."""
+        self._watch.after_local_forward(outputs)
+
+    def set_no_sync(self, on: bool) -> None:
+        """Whether the wrapper is inside ``no_sync``, where local gradients are what is wanted."""
+        self._watch.in_no_sync = on
 
     # -- during backward ---------------------------------------------------------------------------
 
@@ -150,106 +225,145 @@ class GradientReducer:
         raised from one that left parameters out. Backwards inside this one (checkpointing) do not
         count.
         """
-        if self._pass is mode.task or not self._core.armed:
+        task = mode.task
+        if self._pass is task or not self._core.armed:
+            return
+        if task.captures:  # autograd.grad: nothing is going to arrive here
+            self._pass = task
+            queue_callback(lambda: self._end_of_capture(task))
             return
         self._core.mark_backward_start()
-        self._pass = mode.task
+        self._pass = task
         open_passes.reducers.add(self)
         queue_callback(self._end_of_backward)
 
+    def _end_of_capture(self, task: Any) -> None:
+        self._pass = None
+        self._watch.captured(task)
+
     def _gradient_ready(self, index: int) -> None:
         reducer = self._core
-        parameter = self.parameters[index]
-        gradient = parameter._grad
-        if self.find_unused_parameters and gradient is not None:
+        gradient = self.parameters[index]._grad
+        if gradient is not None and (self.find_unused_parameters or self.static_graph):
             reducer.mark_used(index)
         if not reducer.armed:
+            self._watch.unarmed_gradient(index)
             return
         if self._pass is None:  # no output of forward has a grad_fn: this is where backward begins
             self._enter_backward()
         if not reducer.started:
             for unused in self._unused:
                 self._mark_unused(unused)
-        if gradient is None:
-            reducer.mark_ready(index, None)
+        if self.static_graph and not reducer.mark_fired(index):
             return
-        reducer.mark_ready(index, gradient._array)
-        if self.gradient_as_bucket_view and gradient is not self._slots[index]:
-            parameter._grad = self._slots[index]  # frees the local gradient at once
+        if gradient is not None and gradient._node is not None:
+            self._watch.differentiable_gradient()
+        self._mark_ready(index)
+
+    def _mark_ready(self, index: int, *, unused: bool = False) -> None:
+        """Contribute what `.grad` holds, or zeros."""
+        parameter = self.parameters[index]
+        gradient = parameter._grad
+        if index in self._sparse:
+            self._sparse.take(index, gradient)
+            self._core.mark_ready(index, None, unused)
+        elif gradient is None:
+            self._core.mark_ready(index, None, unused)
+        elif gradient.is_sparse:
+            raise RuntimeError(
+                f"Encountered a sparse gradient of {self.names[index]}, whose place in the buckets "
+                "is dense. DistributedDataParallel expects sparse gradients for the weights of "
+                "nn.Embedding(..., sparse=True) only."
+            )
+        else:
+            self._core.mark_ready(index, gradient._array, unused)
+            if self.gradient_as_bucket_view and not unused and gradient is not self._slots[index]:
+                parameter._grad = self._slots[index]  # frees the local gradient at once
 
     def _mark_unused(self, index: int) -> None:
         """Contribute what `.grad` holds (accumulated under no_sync), or zeros."""
         gradient = self.parameters[index]._grad
-        if gradient is None:
-            self._core.mark_ready(index, None)
-            return
-        if gradient is self._slots[index]:
+        if gradient is not None and gradient is self._slots[index]:
             # Should no rank use it, then `.grad` is to stay as it is, and here the bucket is about
             # to overwrite it.
             self._kept[index] = gradient._array.copy()
-        self._core.mark_ready(index, gradient._array)
+        self._mark_ready(index, unused=gradient is None)
 
     # -- end of backward ---------------------------------------------------------------------------
 
     def _end_of_backward(self) -> None:
         self._pass = None
         reducer = self._core
-        if self.find_unused_parameters and reducer.started:
+        if reducer.learning:
+            # Nothing was sent so far: which gradients there are, and when each of them is complete,
+            # is known only now.
+            never_fired = set(reducer.never_fired)
+            for index in reducer.missing:
+                self._mark_unused(index) if index in never_fired else self._mark_ready(index)
+        elif self.find_unused_parameters and not self.static_graph and reducer.started:
             # Reached by the graph, but not by this backward: an output was left out of the loss.
             for index in reducer.missing:
                 self._mark_unused(index)
         if not reducer.all_launched:
             reducer.mark_pass_ended()
             return
+        self._drain()
+
+    def _drain(self) -> None:
+        """Wait for the buckets in order and hand the averages back."""
+        reducer = self._core
         reducer.begin_draining()
+        unused_here = set(reducer.unused_here)
         for bucket, members in enumerate(self.bucket_indices):
             reducer.wait_bucket(bucket)
-            bump_version(self.bucket_tensors[bucket])
-            for index in members:
+            if not self._sparse.owns_bucket(members):
+                bump_version(self._slots.flat[bucket])
+            copied = [self._hand_back(index) for index in members if index not in unused_here]
+            reducer.note_handed_back(bucket, sum(copied))
+        for index in unused_here:
+            if reducer.used_anywhere(index):
                 self._hand_back(index)
+            elif index in self._kept:
+                self._slots[index]._array[...] = self._kept[index]
         self._kept.clear()
+        self._sparse.clear()
         reducer.finish()
         open_passes.reducers.discard(self)
+        futures, self._futures = self._futures, []
+        for future in futures:
+            future.wait()
 
-    def _hand_back(self, index: int) -> None:
-        parameter, slot = self.parameters[index], self._slots[index]
-        if self.find_unused_parameters and not self._core.used_anywhere(index):
-            if index in self._kept:
-                slot._array[...] = self._kept[index]
-            return
+    def _hand_back(self, index: int) -> int:
+        """Let `.grad` be the average; return how many bytes were copied for that."""
+        parameter = self.parameters[index]
+        if index in self._sparse:
+            parameter._grad = self._sparse.result(index)
+            return 0
+        slot = self._slots[index]
         if self.gradient_as_bucket_view:
             if parameter._grad is not slot:
                 parameter._grad = slot
-        elif parameter._grad is None:
+            return 0
+        if parameter._grad is None:
             parameter._grad = wrap(slot._array.copy())
         else:
             parameter._grad._array[...] = slot._array
             bump_version(parameter._grad)
+        return slot._array.nbytes
 
-    # -- layout ------------------------------------------------------------------------------------
+    # -- in place of a backward: _ddp_flush.py -----------------------------------------------------
 
-    def _lay_out_views(self) -> None:
-        """Make one Tensor per parameter over its slot; move gradients out of the old buckets."""
-        old = self._slots
-        slots: list[Any] = [None] * len(self.parameters)
-        self.bucket_indices = self._core.bucket_indices
-        self.bucket_tensors = []
-        for bucket, members in enumerate(self.bucket_indices):
-            dtype = self.parameters[members[0]]._array.dtype
-            flat = wrap(self._core.bucket_memory(bucket).view(dtype))
-            self.bucket_tensors.append(flat)
-            start = 0
-            for index in members:
-                parameter = self.parameters[index]
-                stop = start + parameter._array.size
-                with enable_grad():  # an ordinary view, on which detach_() raises as it must
-                    slots[index] = flat[start:stop].view(parameter._array.shape)
-                start = stop
-        for index, slot in enumerate(old):
-            if self.parameters[index]._grad is slot:
-                slots[index]._array[...] = slot._array
-                self.parameters[index]._grad = slots[index]
-        self._slots = slots
+    def divide_by(self, ranks: int | None) -> None:
+        """Divide the sum of gradients by ``ranks`` from here on; None: by the size of the group."""
+        self._core.divide_by(ranks or self.process_group.size())
+
+    def flush(self) -> None:
+        """Average what has accumulated in ``.grad``, without a forward or backward."""
+        _ddp_flush.flush(self)
+
+    def shadow_backward(self) -> None:
+        """Take part in a backward that other ranks run, contributing zeros."""
+        _ddp_flush.shadow_backward(self)
 
     # -- the rest ----------------------------------------------------------------------------------
 
@@ -263,6 +377,11 @@ class GradientReducer:
         for handle in self._handles:
             handle.remove()
         self._handles = []
+        open_passes.reducers.discard(self)
+
+    def wait_after_backward(self, futures: Iterable[Future]) -> None:
+        """Wait for ``futures`` too before the coming backward ends."""
+        self._futures.extend(futures)
 
     def unfinished(self) -> str:
         """Return the complaint about a backward that was left unreduced; empty if there is none."""

@@ -8,22 +8,39 @@ from __future__ import annotations
 
 import threading
 import weakref
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from minitorch.autograd.grad_mode import mode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ._ddp_reducer import GradientReducer
 
 
 class _OpenPasses(threading.local):
-    """Reducers of this rank (thread) whose backward has begun and is not reduced."""
+    """What this rank (thread) is in the middle of."""
 
     def __init__(self) -> None:
+        # Reducers whose backward has begun and is not reduced.
         self.reducers: weakref.WeakSet[GradientReducer] = weakref.WeakSet()
+        # Reducers in a backward that is to stay local: its forward ran under no_sync.
+        self.local: weakref.WeakSet[GradientReducer] = weakref.WeakSet()
+        self.stepping_on_averages = False
 
 
 open_passes = _OpenPasses()
+
+
+@contextmanager
+def stepping_on_averages() -> Iterator[None]:
+    """Let optimizers step inside backward: a hook does it, with gradients already averaged."""
+    before, open_passes.stepping_on_averages = open_passes.stepping_on_averages, True
+    try:
+        yield
+    finally:
+        open_passes.stepping_on_averages = before
 
 
 def guard_optimizers() -> None:
@@ -48,7 +65,7 @@ def check_before_step(optimizer: Any) -> None:
         takes the step on local gradients, replicas drift apart, and the error comes with the next
         forward.
     """
-    if not open_passes.reducers:
+    if not open_passes.reducers or open_passes.stepping_on_averages:
         return
     inside_backward = mode.task is not None
     held = {id(p) for group in optimizer.param_groups for p in group["params"]}

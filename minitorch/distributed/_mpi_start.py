@@ -29,7 +29,14 @@ from typing import Any
 
 from ._environment import launcher_evidence
 from ._failure import Guard
-from ._mpi_check import check_mpi, facts_of_process, launcher_says, mpi_problems, raise_problems
+from ._mpi_check import (
+    check_launcher,
+    check_mpi,
+    facts_of_process,
+    launcher_says,
+    mpi_problems,
+    raise_problems,
+)
 from ._mpi_lanes import lanes_of_this_host
 from ._native import CollectiveTimeout
 
@@ -54,10 +61,12 @@ def start_mpi(timeout: timedelta) -> MpiWorld:
     Raises
     ------
     RuntimeError
-        If mpi4py or the extension is missing, MPI is already finalized, or two MPIs are mixed.
+        If mpi4py or the extension is missing, MPI is already finalized, two MPIs are mixed, or the
+        launcher belongs to another one.
     CollectiveTimeout
         If a rank does not arrive in time.
     """
+    check_launcher()  # MPI would end the process, with a message about something else
     mpi = _initialised(timeout)
     world = mpi.COMM_WORLD
     # From here on whatever goes wrong on one rank must end the job: the others may be waiting

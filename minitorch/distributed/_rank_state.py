@@ -14,6 +14,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..random.callers import set_rank_lookup
+
 if TYPE_CHECKING:
     from .process_group import ProcessGroup
 
@@ -127,3 +129,12 @@ def inherit(state: RankState) -> None:
 def release() -> None:
     """Undo :func:`inherit`: the calling thread sees the process's state again."""
     _current.state = PROCESS
+
+
+def _default_rank() -> int:
+    group = _current.state.default_group
+    return 0 if group is None else max(group.rank(), 0)
+
+
+# Layers that draw by address (``random/callers.py``) ask which rank they are on.
+set_rank_lookup(_default_rank)

@@ -14,10 +14,12 @@ Cost: at construction one all-gather of 24 bytes and the model's bytes broadcast
 buffers' bytes broadcast; per backward one ring all-reduce per bucket, 2 (W-1)/W of the gradients'
 bytes sent per rank.
 
-Next rooms: ``_ddp_reducer.py`` (gradients), ``csrc/reducer`` (buckets and states),
+Next rooms: ``_ddp_module.py`` (what is wrapped), ``_ddp_reducer.py`` (gradients), ``csrc/reducer``
+(buckets and states), ``_ddp_buffer_sync.py`` and
 ``_ddp_buffers.py`` (broadcasts),
 ``_ddp_verify.py`` (do the ranks agree?), ``_ddp_graph.py`` (unused parameters),
-``_ddp_hooks.py`` (other ways to send), ``_ddp_logging.py`` (what it took).
+``_ddp_hooks.py`` (other ways to send), ``_ddp_join.py`` (uneven inputs), ``_ddp_logging.py`` (what
+it took).
 """
 
 from __future__ import annotations
@@ -26,38 +28,46 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from minitorch.autograd import is_grad_enabled, no_grad
-from minitorch.nn import Module
+from minitorch.autograd import is_grad_enabled
 
 from ._ddp_bucketing import bucket_limits
-from ._ddp_buffers import COALESCED_BYTES, broadcast_coalesced
+from ._ddp_buffer_sync import BufferSync
+from ._ddp_consistency import require_consistency
+from ._ddp_delayed import DelayedAllReduce, check_delayed
 from ._ddp_graph import find_tensors
-from ._ddp_hooks import BucketHook, check_hook
+from ._ddp_hook_registration import HookRegistration
+from ._ddp_join import UnevenInputs, begin_forward
 from ._ddp_logging import logging_data
-from ._ddp_options import refuse_unsupported
+from ._ddp_mixed_precision import LowPrecision
+from ._ddp_module import WrappedModule, member_of
+from ._ddp_options import check_mixed_precision, refuse_unsupported
 from ._ddp_reducer import GradientReducer
+from ._ddp_sparse import sparse_parameters
 from ._ddp_step_check import guard_optimizers
-from ._ddp_verify import describe, verify_same_on_all_ranks
+from .optim.in_backward import take_over
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from minitorch.nn import Parameter
+    from minitorch.nn import Module, Parameter
 
+    from ._ddp_mixed_precision import _MixedPrecision
     from .process_group import ProcessGroup
 
 __all__ = ["DistributedDataParallel"]
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(WrappedModule, BufferSync, UnevenInputs, HookRegistration):
     """Average gradients over the ranks of a process group, overlapped with backward.
 
     Parameters
     ----------
     module : Module
         The model; every rank passes the same one. Weights and buffers start as rank 0's.
-    device_ids, output_device, dim
-        Only None, None and 0: the one device is the CPU.
+    device_ids, output_device
+        Only None: the one device is the CPU.
+    dim : int
+        Along which axis inputs are scattered over ``device_ids``; over one device, any is the same.
     broadcast_buffers, forward_sync_buffers : bool, optional
         Whether rank 0's buffers (batch-norm statistics) are broadcast at the start of a forward;
         default True. The two differ at construction: ``broadcast_buffers=False`` leaves buffers
@@ -77,9 +87,22 @@ class DistributedDataParallel(Module):
         Deprecated in PyTorch; warns.
     gradient_as_bucket_view : bool
         Let ``.grad`` be a view into the bucket: saves one copy and the memory of all gradients.
+    static_graph : bool
+        The graph never changes: which parameters take part, and how often, is learned in the first
+        backward, which is reduced at its end. Allows unused parameters without the search, and
+        re-entrant checkpoints of one layer several times.
+    delay_all_reduce_named_params, param_to_hook_all_reduce : list of (str, Parameter), Parameter
+        Parameters that are reduced together, apart from the buckets, when the gradient of the
+        second argument arrives. Both or neither.
+    mixed_precision : _MixedPrecision, optional
+        Compute and reduce in lower precision (``_ddp_mixed_precision.py``).
+    skip_all_reduce_unused_params : bool
+        Do not send buckets of which no parameter is used. All ranks must use the same parameters.
 
     Raises
     ------
+    ValueError
+        If an argument does not fit the module or the other arguments.
     RuntimeError
         If the ranks' modules differ in the number, order, names, shapes, strides, dtypes or
         ``requires_grad`` of parameters (on every rank); or if nothing requires a gradient.
@@ -121,9 +144,9 @@ class DistributedDataParallel(Module):
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
-        delay_all_reduce_named_params: Any = None,
-        param_to_hook_all_reduce: Any = None,
-        mixed_precision: Any = None,
+        delay_all_reduce_named_params: Sequence[tuple[str, Parameter]] | None = None,
+        param_to_hook_all_reduce: Parameter | None = None,
+        mixed_precision: _MixedPrecision | None = None,
         device_mesh: Any = None,
         skip_all_reduce_unused_params: bool = False,
         bucket_cap_mb_list: Sequence[float] | None = None,
@@ -131,17 +154,16 @@ class DistributedDataParallel(Module):
         forward_sync_buffers: bool | None = None,
     ) -> None:
         super().__init__()
+        UnevenInputs.__init__(self)
         refuse_unsupported(
             device_ids=device_ids,
             output_device=output_device,
-            dim=dim,
-            static_graph=static_graph,
-            delay_all_reduce_named_params=delay_all_reduce_named_params,
-            param_to_hook_all_reduce=param_to_hook_all_reduce,
-            mixed_precision=mixed_precision,
             device_mesh=device_mesh,
-            skip_all_reduce_unused_params=skip_all_reduce_unused_params,
             batched_grad_copy=batched_grad_copy,
+        )
+        check_mixed_precision(mixed_precision)
+        self._delayed_names = check_delayed(
+            module, delay_all_reduce_named_params, param_to_hook_all_reduce
         )
         if check_reduction:
             warnings.warn(
@@ -152,9 +174,12 @@ class DistributedDataParallel(Module):
             )
         self.device_ids = self.output_device = None
         self.dim = dim
-        self.process_group = _member_of(process_group)
+        self.process_group = member_of(process_group)
         self.module = module
-        self.static_graph = False
+        self.static_graph = bool(static_graph)
+        self.skip_all_reduce_unused_params = bool(skip_all_reduce_unused_params)
+        self.mixed_precision = mixed_precision
+        self._param_to_hook_all_reduce = param_to_hook_all_reduce
         self.find_unused_parameters = bool(find_unused_parameters)
         self.gradient_as_bucket_view = bool(gradient_as_bucket_view)
         if forward_sync_buffers is None:
@@ -165,13 +190,11 @@ class DistributedDataParallel(Module):
         self.broadcast_buffers = self.forward_sync_buffers = bool(forward_sync_buffers)
         self._bucket_limits = bucket_limits(bucket_cap_mb, bucket_cap_mb_list)
         self.bucket_bytes_cap = max(self._bucket_limits)
-        self.require_backward_grad_sync = True
-        self.require_forward_param_sync = True
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         self._refuse_uninitialized()
 
         if init_sync:
-            self._verify(with_buffers=init_sync_buffers)
+            self._verify(self._options(), with_buffers=init_sync_buffers)
         if not any(parameter.requires_grad for _, parameter in self._named_parameters()):
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter "
@@ -183,57 +206,73 @@ class DistributedDataParallel(Module):
 
     # -- construction ------------------------------------------------------------------------------
 
-    def _named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """All parameters but the ignored ones; a shared one once, under its first name."""
-        for name, parameter in self.module.named_parameters():
-            if name not in self.parameters_to_ignore:
-                yield name, parameter
-
-    def _named_buffers(self) -> list[tuple[str, Any]]:
-        # Read anew each time: a module may replace a buffer by assignment.
-        return [
-            (name, buffer)
-            for name, buffer in self.module.named_buffers()
-            if name not in self.parameters_to_ignore
-        ]
-
-    def _refuse_uninitialized(self) -> None:
-        for name, parameter in self._named_parameters():
-            if type(parameter).__name__ == "UninitializedParameter":
-                raise RuntimeError(
-                    "Modules with uninitialized parameters can't be used with "
-                    "`DistributedDataParallel`. Run a dummy forward pass to correctly initialize "
-                    f"the modules ({name} is not initialized)."
-                )
-
-    def _verify(self, *, with_buffers: bool) -> None:
-        options = {
+    def _options(self) -> dict[str, object]:
+        """Arguments that decide which collectives are issued."""
+        return {
             "broadcast_buffers": self.broadcast_buffers,
             "find_unused_parameters": self.find_unused_parameters,
+            "static_graph": self.static_graph,
+            "skip_all_reduce_unused_params": self.skip_all_reduce_unused_params,
             "bucket_limits": self._bucket_limits,
+            "delay_all_reduce_named_params": self._delayed_names,
+            "mixed_precision": self.mixed_precision,
         }
-        buffers = self._named_buffers() if with_buffers else []
-        verify_same_on_all_ranks(
-            self.process_group, describe(self._named_parameters(), buffers, options)
-        )
-
-    def _sync_module_states(self, *, with_buffers: bool) -> None:
-        tensors: list[Any] = [parameter for _, parameter in self._named_parameters()]
-        if with_buffers:
-            tensors += [buffer for _, buffer in self._named_buffers()]
-        broadcast_coalesced(self.process_group, tensors, 0, COALESCED_BYTES, "initial model state")
 
     def _build_reducer(self) -> None:
-        managed = [(name, p) for name, p in self._named_parameters() if p.requires_grad]
+        """Build what belongs to this process: also for a copy."""
+        watched = list(self._named_parameters())
+        names = {id(parameter): name for name, parameter in watched}
         self.reducer = GradientReducer(
             self.process_group,
-            managed,
+            [(n, p) for n, p in watched if p.requires_grad and n not in self._delayed_names],
             self._bucket_limits,
+            sparse=sparse_parameters(self.module),
+            watched=watched,
             find_unused_parameters=self.find_unused_parameters,
             gradient_as_bucket_view=self.gradient_as_bucket_view,
+            static_graph=self.static_graph,
+            skip_all_reduce_unused_params=self.skip_all_reduce_unused_params,
         )
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
         self._has_rebuilt_buckets = False
+        self._delayed: DelayedAllReduce | None = None
+        if (hooked := self._param_to_hook_all_reduce) is not None:
+            delayed = [(n, p) for n, p in watched if n in self._delayed_names]
+            self._delayed = DelayedAllReduce(
+                self.process_group, delayed, hooked, names.get(id(hooked), "its parameter")
+            )
+        self._low_precision: LowPrecision | None = None
+        if self.mixed_precision is not None:
+            self._low_precision = LowPrecision(
+                self.mixed_precision, self.module, self.parameters_to_ignore
+            )
+            if (hook := self._low_precision.hook) is not None:
+                self.register_comm_hook(self.process_group, hook)
         guard_optimizers()
+        take_over(self, self.reducer.parameters)
+
+    def _set_static_graph(self) -> None:
+        """Turn on ``static_graph`` after construction, before training.
+
+        Raises
+        ------
+        RuntimeError
+            If training has begun.
+        """
+        if self.static_graph:
+            warnings.warn(
+                "You've set static_graph to be True, no need to set it again.", stacklevel=2
+            )
+            return
+        self.reducer.set_static_graph()
+        self.static_graph = True
+        if self.find_unused_parameters:
+            warnings.warn(
+                "You passed find_unused_parameters=true to DistributedDataParallel; "
+                "`_set_static_graph` detects unused parameters by itself, and relies on it that "
+                "they do not change. Leave out find_unused_parameters.",
+                stacklevel=2,
+            )
 
     # -- one iteration -----------------------------------------------------------------------------
 
@@ -247,39 +286,40 @@ class DistributedDataParallel(Module):
             naming the parameters that got no gradient.
         """
         self._pre_forward()
-        output = self.module(*inputs, **kwargs)
+        if self._low_precision is None:
+            output = self.module(*inputs, **kwargs)
+        else:
+            inputs, kwargs = self._low_precision.cast((inputs, kwargs))
+            with self._low_precision.parameters_cast():
+                output = self.module(*inputs, **kwargs)
         self._post_forward(output)
         return output
 
     def _pre_forward(self) -> None:
+        source = begin_forward(self)
         if is_grad_enabled():
-            self.reducer.mark_forward_start()
-            if self.reducer.before_forward():
-                self._has_rebuilt_buckets = True
-        if self._will_sync_buffers():
-            self._sync_buffers()
+            self._before_reduced_forward()
+        self._buffer_sync_is_due = self._will_sync_buffers()
+        if self._buffer_sync_is_due and not self._syncs_buffers_after_forward:
+            self._sync_buffers(source)
+
+    def _before_reduced_forward(self) -> None:
+        self.reducer.mark_forward_start()
+        if self.reducer.before_forward():
+            self._has_rebuilt_buckets = True
 
     def _post_forward(self, output: Any) -> None:
+        if self._buffer_sync_is_due and self._syncs_buffers_after_forward:
+            self._sync_buffers()
         synced = is_grad_enabled() and self.require_backward_grad_sync
         if synced:
-            self.reducer.prepare_for_backward(list(find_tensors(output)))
+            outputs = list(find_tensors(output))
+            self.reducer.prepare_for_backward(outputs)
+            if self._delayed is not None:
+                self._delayed.arm(outputs)
+        elif is_grad_enabled():
+            self.reducer.expect_local_backward(list(find_tensors(output)))
         self.require_forward_param_sync = synced
-
-    def _will_sync_buffers(self) -> bool:
-        """Before every synced forward, and before the first other one after it.
-
-        The latter may be evaluation, or the first forward of ``no_sync``. PyTorch looks at the
-        forward before this one alone, so that its first synced forward after
-        ``no_sync`` or after evaluation starts from buffers that have drifted apart.
-        """
-        synced = is_grad_enabled() and self.require_backward_grad_sync
-        return self.broadcast_buffers and (synced or self.require_forward_param_sync)
-
-    def _sync_buffers(self) -> None:
-        buffers = [buffer for _, buffer in self._named_buffers()]
-        if buffers:
-            with no_grad():
-                broadcast_coalesced(self.process_group, buffers, 0, COALESCED_BYTES, "buffers")
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -297,28 +337,58 @@ class DistributedDataParallel(Module):
         """
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
+        self.reducer.set_no_sync(True)
         try:
             yield
         finally:
             self.require_backward_grad_sync = before
+            self.reducer.set_no_sync(not before)
 
-    # -- communication hooks and diagnosis ---------------------------------------------------------
+    def sync(self) -> None:
+        """Average what has accumulated in ``.grad``, without another forward and backward; a
+        collective.
 
-    def register_comm_hook(self, state: object, hook: Callable) -> None:
-        """Replace the all-reduce of a bucket by ``hook(state, bucket) -> Future[Tensor]``.
-
-        The bucket holds this rank's gradients, not divided by the number of ranks. The future's
-        value, a tensor of the bucket's shape, becomes the result.
+        For an epoch that ends inside ``no_sync``. Gradients that are the same on all ranks already
+        stay what they are; a parameter without a gradient on any rank keeps None. PyTorch has no
+        such call: there the rest of the epoch has to be thrown away.
 
         Raises
         ------
-        TypeError, ValueError
-            If the hook is not callable, or its signature or annotations do not fit.
         RuntimeError
-            If a hook is registered already.
+            Inside backward; or "Expected to have finished reduction ..." if the last backward did
+            not.
+
+        Examples
+        --------
+        >>> with ddp.no_sync():  # doctest: +SKIP
+        ...     for x in inputs:
+        ...         ddp(x).sum().backward()
+        >>> ddp.sync()  # doctest: +SKIP
+        >>> optimizer.step()  # doctest: +SKIP
         """
-        check_hook(hook)
-        self.reducer.register_hook(BucketHook(self.reducer, state, hook))
+        self.reducer.flush()
+        if self._delayed is not None:
+            self._delayed.reduce_now()
+
+    # -- diagnosis ---------------------------------------------------------------------------------
+
+    def check_consistency(self, buffers: bool = True) -> None:
+        """Raise on every rank unless all hold the same parameters and buffers, bit by bit; a
+        collective.
+
+        Parameters
+        ----------
+        buffers : bool
+            Also compare buffers. Statistics of a batch norm differ between forwards, and are
+            broadcast before each one.
+
+        Raises
+        ------
+        RuntimeError
+            Names the first parameter or buffer that differs, and which ranks agree with each other.
+        """
+        tensors = [*self._named_parameters(), *(self._named_buffers() if buffers else [])]
+        require_consistency(self.process_group, tensors)
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
         """Return what the reducer did and what it took (see ``_ddp_logging.py``)."""
@@ -327,70 +397,10 @@ class DistributedDataParallel(Module):
     def _remove_autograd_hooks(self) -> None:
         """Stop reducing gradients; the module can be wrapped again."""
         self.reducer.remove_hooks()
+        if self._delayed is not None:
+            self._delayed.remove_hooks()
 
     def _check_reducer_finalized(self) -> None:
         """Raise if a backward left gradients unreduced."""
         if text := self.reducer.unfinished():
             raise RuntimeError(text)
-
-    # -- being a module ----------------------------------------------------------------------------
-
-    def __getattr__(self, name: str) -> Any:
-        # Only called when ordinary look-up failed.
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            module = self.__dict__.get("_modules", {}).get("module")
-            if module is None:
-                raise
-            try:
-                return getattr(module, name)
-            except AttributeError:
-                raise AttributeError(
-                    f"neither '{type(self).__name__}' nor the '{type(module).__name__}' it wraps "
-                    f"has an attribute '{name}'"
-                ) from None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but what is tied to this process: copies and pickles build their own reducer.
-
-        Raises
-        ------
-        RuntimeError
-            If the wrapper uses a group other than the default one, which the copy could not find.
-        """
-        if self.process_group is not _default_group():
-            raise RuntimeError(
-                "DDP Pickling/Unpickling are only supported when using DDP with the default "
-                "process group. That is, when you have called init_process_group and have not "
-                "passed process_group argument to DDP constructor"
-            )
-        state = self.__dict__.copy()
-        for name in ("process_group", "reducer"):
-            state.pop(name)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.process_group = _default_group()
-        self.require_forward_param_sync = self.require_backward_grad_sync = True
-        self._build_reducer()
-
-
-def _default_group() -> ProcessGroup:
-    from .process_group import _get_default_group
-
-    return _get_default_group()
-
-
-def _member_of(process_group: ProcessGroup | None) -> ProcessGroup:
-    from .process_group import ProcessGroup
-
-    if process_group is None:
-        return _default_group()
-    if not isinstance(process_group, ProcessGroup):  # what new_group gives to outsiders
-        raise ValueError(
-            "DistributedDataParallel: this rank is not a member of process_group. Construct it on "
-            "the ranks of the group only."
-        )
-    return process_group

@@ -13,14 +13,37 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import GenericAlias
 from typing import Any
 
 from ._native import CollectiveError
 
-# How long `wait` waits for a `set_result` by somebody else; the collectives have deadlines of their
-# own.
-_PATIENCE_SECONDS = 1800.0
+
+class _Patience(threading.local):
+    """How long this thread waits for a `set_result` by somebody else; the collectives have
+    deadlines of their own.
+    """
+
+    seconds = 1800.0
+
+
+_patience = _Patience()
+
+
+class FutureTimeout(RuntimeError):
+    """Nobody completed a future in time."""
+
+
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Wait at most so long for a ``set_result``, in this context and thread."""
+    before, _patience.seconds = _patience.seconds, seconds
+    try:
+        yield
+    finally:
+        _patience.seconds = before
 
 
 class Future:
@@ -41,6 +64,9 @@ class Future:
     """
 
     __slots__ = ("_callbacks", "_condition", "_done", "_error", "_source", "_value")
+
+    # ``Future[Tensor]`` in annotations, which PyTorch asks of communication hooks.
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     def __init__(self, *, devices: Any = None) -> None:
         self._done = False
@@ -182,13 +208,14 @@ class Future:
 
     def _await_result(self) -> None:
         assert self._condition is not None
-        end = time.monotonic() + _PATIENCE_SECONDS
+        seconds = _patience.seconds
+        end = time.monotonic() + seconds
         with self._condition:
             # Short waits, so that an interrupt sent to this thread is seen.
             while not self._done:
                 if time.monotonic() > end:
-                    raise RuntimeError(
-                        f"Nobody called set_result on this Future within {_PATIENCE_SECONDS:.0f} s."
+                    raise FutureTimeout(
+                        f"Nobody called set_result on this Future within {seconds:g} s."
                     )
                 self._condition.wait(0.1)
 

@@ -13,6 +13,8 @@ from typing import Any
 from minitorch.tensor import Tensor
 
 from . import _tensors as wire
+from ._debug import setting as debug
+from ._debug import with_origin
 from ._rank_state import current
 from .process_group import ProcessGroup, _get_default_group, member_group, outsider
 from .work import Work
@@ -50,7 +52,8 @@ def isend(
     peer = _peer(pg, dst, group_dst, "destination")
     _check_message(array, tag)
     buffer, dtype = wire.sent(array)
-    return Work(pg._group.send(buffer, peer, tag, dtype=dtype), [tensor])
+    label = with_origin() if debug.detail else ""
+    return Work(pg._group.send(buffer, peer, tag, dtype=dtype, label=label), [tensor])
 
 
 def irecv(
@@ -72,7 +75,9 @@ def irecv(
     def sender(native: Any) -> int:
         return pg._global(native.source if peer == _ANY_SOURCE else peer)
 
-    return Work(pg._group.recv(buffer, peer, tag, dtype=dtype), [tensor], finish, source=sender)
+    label = with_origin() if debug.detail else ""
+    native = pg._group.recv(buffer, peer, tag, dtype=dtype, label=label)
+    return Work(native, [tensor], finish, source=sender)
 
 
 def send(

@@ -10,18 +10,17 @@ and afterwards put back:
 ``Tensor.backward``,
 ``autograd.backward``        "backward"
 ``Optimizer.step``           "optimizer step"
-DDP's gradient reducer       "gradient ready", "bucket ready", "wait for buckets"
 iterators of DataLoader      "data wait": until the loop had its next batch
 ===========================  ======================================================
 
-A thread without a recorder passes straight through.
+A thread without a recorder passes straight through. What DDP's reducer does (gradient ready, bucket
+ready, wait for bucket, hand back) is recorded by the core itself.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -85,10 +84,6 @@ def _replace_all() -> None:
     for kind in _family(Optimizer):
         if "step" in vars(kind):
             _replace(kind, "step", _step)
-    if "minitorch.distributed" in sys.modules:  # otherwise nobody can have a reducer yet
-        reducer = importlib.import_module("minitorch.distributed._ddp_reducer").GradientReducer
-        _replace(reducer, "_gradient_ready", _gradient_ready)
-        _replace(reducer, "_end_of_backward", _end_of_backward)
 
 
 def _family(kind: type) -> list[type]:
@@ -135,38 +130,6 @@ def _outermost(original: Callable[..., Any], name: str, category: str) -> Callab
             return original(*args, **kwargs)
         with _Timed(recorder, name, category):
             return original(*args, **kwargs)
-
-    return call
-
-
-def _gradient_ready(original: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
-    @functools.wraps(original)
-    def call(self: Any, index: int) -> None:
-        recorder = current()
-        if recorder is None or not self._core.armed:
-            return original(self, index)
-        with _Timed(recorder, "gradient ready", "ready", parameter=self.names[index]):
-            return original(self, index)
-
-    return call
-
-
-def _end_of_backward(original: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Record the wait for the buckets, and when each of them had become ready."""
-
-    @functools.wraps(original)
-    def call(self: Any) -> None:
-        recorder = current()
-        if recorder is None or not self._core.all_launched:
-            return original(self)
-        with _Timed(recorder, "wait for buckets", "wait"):
-            original(self)
-        for number, bucket in enumerate(self._core.last_step()["buckets"]):
-            if bucket["ready"]:
-                recorder.add(
-                    "bucket ready", "ready", bucket["ready"], bucket["ready"], bucket=number
-                )
-        return None
 
     return call
 

@@ -11,7 +11,17 @@ from minitorch.bench.measure import Figure
 from minitorch.bench.peers import WorkerError
 from minitorch.bench.report import seconds_text, table
 
-EXPECTED = ["autograd", "mlp", "lstm", "cnn", "ddp-overhead", "allreduce", "overlap", "network"]
+EXPECTED = [
+    "autograd",
+    "mlp",
+    "lstm",
+    "lstm-sequence",
+    "cnn",
+    "ddp-overhead",
+    "allreduce",
+    "overlap",
+    "network",
+]
 
 
 @pytest.fixture

@@ -148,13 +148,7 @@ def test_layer_without_outputs():
 @pytest.mark.parametrize(
     ("argument", "value"),
     [
-        ("dim", 1),
-        ("static_graph", True),
-        ("delay_all_reduce_named_params", []),
-        ("param_to_hook_all_reduce", object()),
-        ("mixed_precision", object()),
         ("device_mesh", object()),
-        ("skip_all_reduce_unused_params", True),
         ("batched_grad_copy", True),
     ],
 )

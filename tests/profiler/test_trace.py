@@ -67,8 +67,10 @@ def test_all_ranks_in_one_file(tmp_path, ranks):
             ("mine", STEPS),
             ("backward", STEPS),
             ("optimizer step", STEPS),
-            ("gradient ready", STEPS * LAYERS * 2),
-            ("wait for buckets", STEPS),
+            ("gradient ready: 0.weight", STEPS),
+            ("bucket 0 ready", STEPS),
+            ("wait for bucket 0", STEPS),
+            ("bucket 0 handed back", STEPS),
         ):
             assert names.count(name) == times, name
         assert names.count("data wait") == STEPS + 1  # the last one finds the end

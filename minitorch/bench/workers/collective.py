@@ -21,6 +21,7 @@ ANSWERS = channel()  # before MPI starts: it may print warnings
 import numpy as np  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 from overlap import OverlapRun  # type: ignore[import-not-found]  # noqa: E402
+from reducing import ReducingRun  # type: ignore[import-not-found]  # noqa: E402
 
 import minitorch as torch  # noqa: E402
 import minitorch.distributed as dist  # noqa: E402
@@ -53,7 +54,12 @@ def main() -> None:
     """Serve on rank 0, follow on the others."""
     dist.init_process_group(backend="mpi")
     rank, size = ORDERS.Get_rank(), ORDERS.Get_size()
-    handlers: dict[str, Any] = {"allreduce": allreduce, "about": about, **OverlapRun().handlers()}
+    handlers: dict[str, Any] = {
+        "allreduce": allreduce,
+        "about": about,
+        **OverlapRun().handlers(),
+        **ReducingRun().handlers(),
+    }
 
     def on_all(name: str) -> Any:
         def ask(**arguments: Any) -> Any:

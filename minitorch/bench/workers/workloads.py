@@ -77,6 +77,30 @@ def lstm(torch: Any) -> Step:
     return step
 
 
+def lstm_sequence(torch: Any) -> Step:
+    """The same over ``nn.LSTM``: one call for all steps."""
+    torch.manual_seed(0)
+    return _sequence_step(torch, torch.nn.LSTM(64, 128))
+
+
+def zoneout_lstm(torch: Any) -> Step:
+    """The same with zoneout at the rates of the paper's character model; minitorch only."""
+    torch.manual_seed(0)
+    net = torch.nn.ZoneoutLSTM(64, 128, zoneout_cell=0.5, zoneout_hidden=0.05)
+    return _sequence_step(torch, net)
+
+
+def _sequence_step(torch: Any, net: Any) -> Step:
+    inputs = torch.randn(100, 32, 64)
+
+    def step() -> None:
+        net.zero_grad()
+        _, (h, _) = net(inputs)
+        h.sum().backward()
+
+    return step
+
+
 def small_cnn(torch: Any) -> Any:
     """Build the network of tutorials/trainers/images.py."""
     nn = torch.nn
@@ -112,5 +136,7 @@ WORKLOADS: dict[str, Callable[[Any], Step]] = {
     "autograd": autograd,
     "mlp": mlp,
     "lstm": lstm,
+    "lstm_sequence": lstm_sequence,
+    "zoneout_lstm": zoneout_lstm,
     "cnn": cnn,
 }

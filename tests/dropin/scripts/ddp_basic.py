@@ -31,7 +31,7 @@ def main():
             total += loss.detach()
         dist.all_reduce(total, op=dist.ReduceOp.SUM)
         if rank == 0:
-            print(f"epoch {epoch} loss {total.item() / len(loader) / world:.5f}")
+            print(f"epoch {epoch} loss {total.item() / len(loader) / world:.9f}")
 
     with model.no_sync():
         nn.functional.cross_entropy(model(data[rank::world]), target[rank::world]).backward()
@@ -46,7 +46,7 @@ def main():
     if rank == 0:
         print("different local gradients:", not torch.equal(gathered[0], gathered[1]))
         print(objects)
-        print(sorted(model.state_dict())[0], f"{weights.sum().item():.5f}")
+        print(sorted(model.state_dict())[0], f"{weights.sum().item():.9f}")
     assert torch.equal(weights, other)
     dist.barrier()
     dist.destroy_process_group()

@@ -1,0 +1,196 @@
+"""What all linear estimators share: parameters, the fit around the solver, the margins."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any, Self
+
+import numpy as np
+
+from . import _sklearn
+from ._validation import check_features, check_matrix, feature_names, number, seed_of
+from .losses import Loss
+from .problem import Problem, balanced_rate, is_sparse
+from .solver import Check, Result, minimize
+
+__all__ = ["LinearEstimator"]
+
+
+class LinearEstimator:
+    """Parameters as scikit-learn has them, and one way to fit.
+
+    A subclass lists its parameters in ``__init__``, stores each under its own name and checks them
+    in ``fit``; that is all that ``get_params``, ``set_params``, ``clone`` and grid searches need.
+    """
+
+    # set by the subclass's __init__
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    warm_start: bool
+    random_state: Any
+    sampling: str
+    step_size: str | float
+    callback: Any
+
+    # --- parameters ----------------------------------------------------------------------------
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, by name."""
+        return {name: getattr(self, name) for name in sorted(self._names())}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; returns self."""
+        names = sorted(self._names())
+        for name in params:
+            if name not in names:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {self!r}. Valid parameters are: "
+                    f"{names}."
+                )
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = [
+            f"{name}={getattr(self, name)!r}"
+            for name in self._names()
+            if getattr(self, name) is not defaults[name].default
+            and repr(getattr(self, name)) != repr(defaults[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
+    # --- fit -----------------------------------------------------------------------------------
+
+    def _start_fit(self, X: Any) -> Any:
+        """Check X and the common parameters; X as the solver wants it."""
+        number(self, "tol", 0.0)
+        number(self, "max_iter", 1, whole=True)
+        names = feature_names(X)
+        matrix = check_matrix(X)
+        self.n_features_in_ = int(matrix.shape[1])
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return matrix
+
+    def _solve(
+        self,
+        X: Any,
+        y: np.ndarray,
+        loss: Loss,
+        outputs: int,
+        l1: float,
+        l2: float,
+        weights: np.ndarray | None,
+        start: tuple[np.ndarray, np.ndarray] | None,
+    ) -> Result:
+        """Fit one model: `y` in the solver's form, `start` as coef (outputs, d) and intercept.
+
+        The dense case with an intercept runs on centred columns. That is the same problem, since
+        the intercept is not penalised and takes up the difference, with a smaller L and no coupling
+        of weights and intercept. Sparse columns stay: centred, they would not be sparse.
+        """
+        if weights is not None and np.all(weights == weights[0]):
+            weights = None
+        elif weights is not None and np.any(weights == 0):
+            counted = weights > 0  # a sample that does not count need not be visited
+            X, y, weights = X[counted], y[counted], weights[counted]
+        shift: np.ndarray | None = None
+        if self.fit_intercept and not is_sparse(X):
+            shift = np.average(X, axis=0, weights=weights).astype(X.dtype)
+            X = X - shift
+        fitted = bool(self.fit_intercept)
+        rate = balanced_rate(X) if fitted else 1.0
+        problem = Problem(X, y.astype(X.dtype), loss, outputs, l1, l2, fitted, weights, rate)
+        coef = intercept = None
+        if start is not None:
+            coef, intercept = start
+            if shift is not None:
+                intercept = intercept + coef @ shift
+        result = minimize(
+            problem,
+            coef=coef,
+            intercept=intercept,
+            tol=float(self.tol),
+            max_epochs=int(self.max_iter),
+            sampling=self.sampling,
+            step_size=self.step_size,
+            seed=seed_of(self.random_state),
+            callback=self.callback,
+        )
+        if not result.converged:
+            self._warn(problem, result)
+        if shift is not None:
+            result.intercept = result.intercept - result.coef @ shift
+        return result
+
+    def _warn(self, problem: Problem, result: Result) -> None:
+        last = result.certificate
+        if np.isfinite(last.gap):
+            far = (
+                f"the objective {last.objective:.6g} may be up to {last.gap:.2g} above the optimum"
+            )
+        else:
+            far = f"the relative gradient is {last.relative:.2g}"
+        advice = "increase max_iter or tol"
+        scales = problem.column_scales[problem.column_scales > 0]
+        spread = scales.max() / scales.min() if len(scales) else 1.0
+        if spread > 10:
+            advice = (
+                "scale the data (sklearn.preprocessing.StandardScaler or MaxAbsScaler), whose "
+                f"largest column is {spread:.3g} times the smallest; or {advice}"
+            )
+        warnings.warn(
+            f"{type(self).__name__} did not converge to tol={self.tol:g} in {result.epochs} epochs"
+            f": {far}. To get there, {advice}.",
+            _sklearn.exception("ConvergenceWarning"),
+            stacklevel=4,
+        )
+
+    def _previous(self, outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Where a warm start begins, if there is such a place."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        coef = np.atleast_2d(self.coef_)
+        if coef.shape != (outputs, self.n_features_in_):
+            return None
+        return coef, np.broadcast_to(np.asarray(self.intercept_, coef.dtype), (outputs,))
+
+    def _finish_fit(self, results: list[Result]) -> None:
+        self.n_iter_ = max(result.epochs for result in results)
+        self.converged_ = all(result.converged for result in results)
+        self.histories_: list[list[Check]] = [result.history for result in results]
+        self.history_ = self.histories_[0]
+
+    # --- use -----------------------------------------------------------------------------------
+
+    coef_: np.ndarray
+    intercept_: Any
+
+    def _margins(self, X: Any) -> np.ndarray:
+        if not hasattr(self, "coef_"):
+            raise _sklearn.exception("NotFittedError")(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with "
+                "appropriate arguments before using this estimator."
+            )
+        matrix = check_matrix(X)
+        check_features(self, matrix)
+        return np.asarray(matrix @ self.coef_.T) + self.intercept_
+
+    def convergence_plot(self, against: str = "passes", **options: Any) -> Any:
+        """Draw the run of the last fit; see :func:`minitorch.linear.convergence_plot`."""
+        from .plotting import convergence_plot
+
+        return convergence_plot({type(self).__name__: self.history_}, against, **options)
