@@ -11,9 +11,19 @@ from minitorch.distributed._link import parse_link
 
 
 def parser(
-    description: str, *, epochs: int, batch_size: int, lr: float, bucket_cap_mb: float, runs: str
+    description: str,
+    *,
+    epochs: int,
+    batch_size: int,
+    lr: float | None,
+    bucket_cap_mb: float | None,
+    runs: str,
 ) -> argparse.ArgumentParser:
-    """Return a parser; the arguments are the trainer's defaults, `runs` is where its files go."""
+    """Return a parser; the arguments are the trainer's defaults, `runs` is where its files go.
+
+    With `lr=None`, the trainer finds a learning rate where the user gives none; with
+    `bucket_cap_mb=None`, it has no DDP, and so neither buckets nor a choice of algorithm.
+    """
     out = argparse.ArgumentParser(
         description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
@@ -23,14 +33,18 @@ def parser(
         "samples per step over ALL ranks together, so that their number does not change the result"
     )
     add("--batch-size", type=positive_int, default=batch_size, metavar="N", help=text)
-    add("--lr", type=positive_float, default=lr, help="learning rate at the start")
+    text = "learning rate at the start" if lr is not None else "step size, instead of theory's"
+    add("--lr", type=positive_float, default=lr, help=text)
     add("--seed", type=int, default=0, help="of the initial weights and of the shuffling")
 
     add = out.add_argument_group("ranks, and what they say to each other").add_argument
     add("--threads", type=positive_int, metavar="N", help="run N ranks as threads of this process")
-    add("--algorithm", type=algorithm, default="ddp", help="how ranks agree on gradients")
-    text = "gradients travel in buckets that close at this size; the default makes at least four"
-    add("--bucket-cap-mb", type=positive_float, default=bucket_cap_mb, metavar="MB", help=text)
+    if bucket_cap_mb is not None:
+        add("--algorithm", type=algorithm, default="ddp", help="how ranks agree on gradients")
+        text = (
+            "gradients travel in buckets that close at this size; the default makes at least four"
+        )
+        add("--bucket-cap-mb", type=positive_float, default=bucket_cap_mb, metavar="MB", help=text)
     text = "emulate a slower wire, such as 200Mbit/s,100us"
     add("--link", type=link, metavar="RATE,LATENCY", help=text)
 
@@ -77,10 +91,10 @@ def link(text: str) -> str:
 
 def algorithms() -> list[str]:
     """Return what `--algorithm` can be: plain DDP, and the registry's names where there is one."""
-    if importlib.util.find_spec("minitorch.distributed.algorithms") is None:
+    path = "minitorch.distributed.algorithms.registry"
+    if importlib.util.find_spec(path) is None:
         return ["ddp"]
-    registry = importlib.import_module("minitorch.distributed.algorithms")
-    return ["ddp", *(name for name in registry.names() if name != "ddp")]
+    return ["ddp", *(name for name in importlib.import_module(path).names() if name != "ddp")]
 
 
 def algorithm(text: str) -> str:

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import minitorch.distributed as dist
 from minitorch.distributed._environment import launcher_evidence
+from minitorch.nn.parallel import DistributedDataParallel
 
 from .show import Summary
 
@@ -68,6 +69,13 @@ def share_of_batch(args: argparse.Namespace) -> int:
     return args.batch_size // world
 
 
+def data_parallel(model: Any, args: argparse.Namespace) -> Any:
+    """Wrap `model` so that its gradients agree on all ranks; rank 0's weights are sent to all."""
+    return DistributedDataParallel(
+        model, bucket_cap_mb=args.bucket_cap_mb, gradient_as_bucket_view=True
+    )
+
+
 def rebuild_buckets_now(ddp: Any, inputs: Any) -> None:
     """Let DDP have its first backward before training begins.
 
@@ -79,6 +87,8 @@ def rebuild_buckets_now(ddp: Any, inputs: Any) -> None:
     """
     training = ddp.training
     ddp.eval()
-    ddp(inputs).sum().backward()
+    output = ddp(inputs)
+    scores = output[0] if isinstance(output, tuple) else output  # beside them, a recurrent state
+    scores.sum().backward()
     ddp.zero_grad(set_to_none=True)
     ddp.train(training)

