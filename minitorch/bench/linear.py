@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .measure import Figure, alternate, compare
+from .measure import Figure, alternate, compare, enough
 from .registry import Settings, Skipped, benchmark
 
 OURS, SAGA = "minitorch", "scikit-learn saga"
@@ -169,11 +169,17 @@ def _fit_quietly(estimator: Any, case: Case) -> Any:
         return estimator.fit(case.X, case.y)
 
 
-def _seconds(case: Case, make: Callable[[], Any]) -> float:
-    estimator = make()
+def _seconds(case: Case, make: Callable[[], Any], number: int = 1) -> float:
+    """Seconds per fit, of `number` fits."""
     start = time.perf_counter()
-    _fit_quietly(estimator, case)
-    return time.perf_counter() - start
+    for _ in range(number):
+        _fit_quietly(make(), case)
+    return (time.perf_counter() - start) / number
+
+
+def _timer(case: Case, make: Callable[[], Any]) -> Callable[[], float]:
+    """A timer that repeats fits of a millisecond until they can be measured."""
+    return partial(_seconds, case, make, enough(partial(_seconds, case, make), most=50))
 
 
 def epochs_needed(case: Case, target: float, at_least: int = 1) -> int | None:
@@ -213,14 +219,13 @@ def _figures(case: Case, label: str, settings: Settings, rounds: int) -> Iterato
             raise RuntimeError(f"{case.name}: our own fit misses the gap {target:g}")
         most = epochs or MOST_EPOCHS
         contenders: dict[str, Callable[[], float]] = {
-            OURS: partial(_seconds, case, partial(case.ours, tol)),
-            SAGA: partial(_seconds, case, partial(case.theirs, "saga", 0.0, most)),
+            OURS: _timer(case, partial(case.ours, tol)),
+            SAGA: _timer(case, partial(case.theirs, "saga", 0.0, most)),
         }
         for solver in () if settings.quick else case.references:
             loosest = tolerance_needed(case, solver, target)
             if loosest is not None:
-                make = partial(case.theirs, solver, loosest, 10_000)
-                contenders[solver] = partial(_seconds, case, make)
+                contenders[solver] = _timer(case, partial(case.theirs, solver, loosest, 10_000))
         times = alternate(contenders, rounds)
         spent = f"{fitted.n_iter_} epochs against {epochs or f'more than {MOST_EPOCHS}'}"
         name = f"{case.name}, gap {target:.0e}"
