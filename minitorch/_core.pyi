@@ -88,6 +88,8 @@ class Work:
     @property
     def source(self) -> int: ...
 
+def fingerprint_seconds(repetitions: int) -> float: ...
+
 class Group:
     timeout_seconds: float
     @property

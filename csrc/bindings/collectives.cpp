@@ -34,11 +34,11 @@ Options options_of(std::shared_ptr<void> alive, std::string label, const Parent&
 // What a collective between two ranks spends on its fingerprint: makes one, checks one.
 double fingerprint_seconds(std::size_t repetitions) {
   std::array<std::byte, kFirstCapacity> message{};
-  Header header{.operation = Operation::kAllReduce, .dtype = Dtype::kFloat32, .elements = 1 << 18};
+  Header header{.operation = Operation::kAllReduce, .dtype = Dtype::kFloat32};
   std::size_t wrong = 0;
   const std::int64_t begin = Trace::now_ns();
   for (std::size_t i = 0; i < repetitions; ++i) {
-    header.issue = i;
+    header.elements = i;
     header.history = digest(header);
     std::memcpy(message.data(), &header, sizeof header);
     Header received;

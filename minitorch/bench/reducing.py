@@ -17,7 +17,9 @@ FINGERPRINT_TARGET = 0.01
 VIEW_TARGET = 0.5
 
 
-@benchmark("find-unused", "DDP step of a CNN with find_unused_parameters: at most 5 % more than without")
+@benchmark(
+    "find-unused", "DDP step of a CNN with find_unused_parameters: at most 5 % more than without"
+)
 def find_unused(settings: Settings) -> Iterator[Figure]:
     """Alternate steps of two wrappers of the same network in the same processes."""
     with mpi_worker(settings) as worker:
@@ -67,7 +69,9 @@ def fingerprint(settings: Settings) -> Iterator[Figure]:
     )
 
 
-@benchmark("bucket-view", "gradient_as_bucket_view: one copy less of all gradients, in time and memory")
+@benchmark(
+    "bucket-view", "gradient_as_bucket_view: one copy less of all gradients, in time and memory"
+)
 def bucket_view(settings: Settings) -> Iterator[Figure]:
     """Steps in turn, then what they copied and held."""
     with mpi_worker(settings) as worker:

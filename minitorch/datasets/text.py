@@ -81,8 +81,8 @@ class Text(NamedTuple):
                 f"{self.name} has {len(self.train)} characters for training, and {characters} "
                 f"were asked for"
             )
-        parts = (part[: max(2, round(share * len(part)))] for part in self[1:3])
-        return Text(self.train[:characters], *parts, *self[3:])
+        valid, test = (part[: max(2, round(share * len(part)))] for part in self[1:3])
+        return self._replace(train=self.train[:characters], valid=valid, test=test)
 
 
 def shakespeare() -> Text:

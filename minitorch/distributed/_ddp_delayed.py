@@ -12,7 +12,6 @@ end of backward waits for it, and a gradient that arrives after the start is an 
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,8 @@ import numpy as np
 from minitorch.autograd.engine import queue_callback
 from minitorch.autograd.grad_mode import mode
 from minitorch.autograd.graph import accumulator_of, bump_version, wrap
+
+from ._ddp_weak import weak_method, when_backward_enters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -107,35 +108,24 @@ class DelayedAllReduce:
         self._armed = False
         self._task: Any = None
         self._work: Any = None
-        this = weakref.ref(self)
         self._nodes = [accumulator_of(parameter) for parameter in self._parameters]
         self._hooked_node = accumulator_of(hooked)
         self._handles = [
-            node.register_hook(_calling(this, "_arrived", name))
+            node.register_hook(weak_method(self, "_arrived", name))
             for node, name in zip(self._nodes, self._names, strict=True)
         ]
         # Registered last: when a delayed parameter is the hooked one, it has arrived by then.
-        self._handles.append(self._hooked_node.register_hook(_calling(this, "_start")))
+        self._handles.append(self._hooked_node.register_hook(weak_method(self, "_start")))
 
     def arm(self, outputs: Sequence[Tensor]) -> None:
         """Expect the backward of ``outputs``; from here on ``.grad`` lives in the flat buffer."""
         self._armed, self._task, self._work = True, None, None
-        for parameter, view in zip(self._parameters, self._views, strict=True):
-            held = parameter._grad
-            if held is not view:
-                view._array[...] = 0 if held is None else held._array
-                parameter._grad = view
-        enter = _calling(weakref.ref(self), "_enter")
-        for node in {id(t.grad_fn): t.grad_fn for t in outputs if t.grad_fn is not None}.values():
-            node.register_prehook(enter)
+        self._move_in()
+        when_backward_enters(outputs, weak_method(self, "_enter"))
 
     def reduce_now(self) -> None:
         """Average what has accumulated, without a backward."""
-        for parameter, view in zip(self._parameters, self._views, strict=True):
-            held = parameter._grad
-            if held is not view:
-                view._array[...] = 0 if held is None else held._array
-                parameter._grad = view
+        self._move_in()
         self._launch()
         self._finish()
 
@@ -144,6 +134,13 @@ class DelayedAllReduce:
         for handle in self._handles:
             handle.remove()
         self._handles = []
+
+    def _move_in(self) -> None:
+        for parameter, view in zip(self._parameters, self._views, strict=True):
+            held = parameter._grad
+            if held is not view:
+                view._array[...] = 0 if held is None else held._array
+                parameter._grad = view
 
     def _enter(self) -> None:
         if self._armed and self._task is None and not mode.task.captures:
@@ -187,13 +184,3 @@ class DelayedAllReduce:
                 "parameter as param_to_hook_all_reduce that every backward reaches."
             )
         self._finish()
-
-
-def _calling(owner: weakref.ref, method: str, *args: Any) -> Any:
-    # Weak: a hook lives as long as the parameter.
-    def call(*_: object) -> None:
-        this = owner()
-        if this is not None:
-            getattr(this, method)(*args)
-
-    return call

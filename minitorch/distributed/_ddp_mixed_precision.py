@@ -119,7 +119,7 @@ class LowPrecision:
 
 
 def _reducing_in(dtype: Any) -> Callable[[ProcessGroup, GradBucket], Future]:
-    def reduce_in_low_precision(group: ProcessGroup, bucket: GradBucket) -> Future[Tensor]:
+    def reduce_in_low_precision(group: ProcessGroup, bucket: GradBucket) -> Future:
         buffer = bucket.buffer()
         low = buffer.to(dtype, copy=True)
         low /= group.size()

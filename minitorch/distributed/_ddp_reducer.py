@@ -22,8 +22,6 @@ send).
 
 from __future__ import annotations
 
-import warnings
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,15 +32,16 @@ from minitorch.autograd.graph import accumulator_of, bump_version, wrap
 
 from . import _ddp_flush
 from ._ddp_bucketing import first_assignment
-from ._ddp_graph import find_unreached
+from ._ddp_graph import UnusedSearch
 from ._ddp_slots import Slots
 from ._ddp_sparse import SparseGradients
 from ._ddp_step_check import open_passes
 from ._ddp_watch import Watch
+from ._ddp_weak import weak_method, when_backward_enters
 from ._native import core
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from minitorch.nn import Parameter
     from minitorch.tensor import Tensor
@@ -118,16 +117,14 @@ class GradientReducer:
         self._sparse = SparseGradients(self, is_sparse)
         self._watch = Watch(self, named_parameters if watched is None else watched)
         self._unused: list[int] = []  # marked at the first hook of the pass
-        self._unused_before: list[int] | None = None  # in the last prepared pass, if searched for
-        self.can_set_static_graph = find_unused_parameters
         self._kept: dict[int, np.ndarray] = {}
         self._pass: Any = None  # the running backward (autograd's task), whose end will call back
         self._futures: list[Future] = []  # to wait for at the end of backward
-        self._warned_nothing_unused = False
         # Referring to the accumulators keeps them, and the hooks on them, alive.
         self.accumulators = [accumulator_of(p) for p in self.parameters]
+        self._search = UnusedSearch(self.accumulators)
         self._handles = [
-            node.register_hook(_hook(weakref.ref(self), index))
+            node.register_hook(weak_method(self, "_gradient_ready", index))
             for index, node in enumerate(self.accumulators)
         ]
         if static_graph:
@@ -142,6 +139,11 @@ class GradientReducer:
     def bucket_tensors(self) -> list[Any]:
         """By bucket: its memory, flat; of a sparse bucket, the gradient that is on its way."""
         return self._slots.flat
+
+    @property
+    def can_set_static_graph(self) -> bool:
+        """Whether the search for unused parameters found the same ones in every iteration."""
+        return self._search.always_the_same
 
     def manages(self, parameter: Tensor) -> bool:
         """Whether this reducer averages the gradient of ``parameter``."""
@@ -186,27 +188,10 @@ class GradientReducer:
         if self.static_graph:
             self._unused = [] if self._core.learning else self._core.never_fired
         elif self.find_unused_parameters:
-            self._search_unused(outputs)
+            self._unused = self._search.unused(outputs)
         self._core.prepare_for_backward()
         self._pass = None
-        enter = _entry_hook(weakref.ref(self))
-        for node in {id(t.grad_fn): t.grad_fn for t in outputs if t.grad_fn is not None}.values():
-            node.register_prehook(enter)
-
-    def _search_unused(self, outputs: Sequence[Tensor]) -> None:
-        self._unused = find_unreached(outputs, self.accumulators)
-        if self._unused_before not in (None, self._unused):
-            self.can_set_static_graph = False
-        self._unused_before = self._unused
-        if not self._unused and not self._warned_nothing_unused:
-            self._warned_nothing_unused = True
-            warnings.warn(
-                "find_unused_parameters=True was specified in DDP constructor, but did not "
-                "find any unused parameters in the forward pass. The flag costs a walk over "
-                "the graph in every iteration and keeps buckets from being rebuilt; drop it if "
-                "your model always uses every parameter.",
-                stacklevel=5,
-            )
+        when_backward_enters(outputs, weak_method(self, "_enter_backward"))
 
     def expect_local_backward(self, outputs: Sequence[Tensor]) -> None:
         """The backward of ``outputs`` is to accumulate locally (a forward under no_sync)."""
@@ -386,22 +371,3 @@ class GradientReducer:
     def unfinished(self) -> str:
         """Return the complaint about a backward that was left unreduced; empty if there is none."""
         return self._core.unfinished()
-
-
-def _hook(reducer: weakref.ref[GradientReducer], index: int) -> Callable:
-    # Weak: a hook lives as long as the parameter, and must not keep a dropped wrapper at work.
-    def gradient_ready(_grad_inputs: object, _grad_outputs: object) -> None:
-        this = reducer()
-        if this is not None:
-            this._gradient_ready(index)
-
-    return gradient_ready
-
-
-def _entry_hook(reducer: weakref.ref[GradientReducer]) -> Callable:
-    def enter(_gradients: object) -> None:
-        this = reducer()
-        if this is not None:
-            this._enter_backward()
-
-    return enter

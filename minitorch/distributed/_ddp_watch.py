@@ -22,6 +22,7 @@ from minitorch.autograd.engine import queue_callback
 from minitorch.autograd.grad_mode import mode
 
 from ._ddp_step_check import open_passes
+from ._ddp_weak import weak_method, when_backward_enters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,11 +84,7 @@ class Watch:
 
     def after_local_forward(self, outputs: Sequence[Tensor]) -> None:
         """A forward under no_sync is over: the backward of ``outputs`` is to stay local."""
-        nodes = {id(t.grad_fn): t.grad_fn for t in outputs if t.grad_fn is not None}
-        self._blind = not nodes
-        enter = _calling(weakref.ref(self), "_enter_local")
-        for node in nodes.values():
-            node.register_prehook(enter)
+        self._blind = not when_backward_enters(outputs, weak_method(self, "_enter_local"))
 
     def _where(self, now: list[bool], *, was: bool) -> str:
         names = [
@@ -165,13 +162,3 @@ class Watch:
         if reason not in self._said:
             self._said.add(reason)
             warnings.warn(text, stacklevel=5)
-
-
-def _calling(owner: weakref.ref, method: str) -> Any:
-    # Weak: a hook lives as long as the graph or the parameter.
-    def call(*_: object) -> None:
-        this = owner()
-        if this is not None:
-            getattr(this, method)()
-
-    return call

@@ -25,29 +25,24 @@ it took).
 from __future__ import annotations
 
 import warnings
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from minitorch.autograd import is_grad_enabled
 
+from ._ddp_accumulation import Accumulation
 from ._ddp_bucketing import bucket_limits
 from ._ddp_buffer_sync import BufferSync
+from ._ddp_building import Building
 from ._ddp_consistency import require_consistency
-from ._ddp_delayed import DelayedAllReduce, check_delayed
+from ._ddp_delayed import check_delayed
 from ._ddp_graph import find_tensors
-from ._ddp_hook_registration import HookRegistration
 from ._ddp_join import UnevenInputs, begin_forward
 from ._ddp_logging import logging_data
-from ._ddp_mixed_precision import LowPrecision
-from ._ddp_module import WrappedModule, member_of
+from ._ddp_module import member_of
 from ._ddp_options import check_mixed_precision, refuse_unsupported
-from ._ddp_reducer import GradientReducer
-from ._ddp_sparse import sparse_parameters
-from ._ddp_step_check import guard_optimizers
-from .optim.in_backward import take_over
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from minitorch.nn import Module, Parameter
 
@@ -57,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["DistributedDataParallel"]
 
 
-class DistributedDataParallel(WrappedModule, BufferSync, UnevenInputs, HookRegistration):
+class DistributedDataParallel(Building, Accumulation, BufferSync, UnevenInputs):
     """Average gradients over the ranks of a process group, overlapped with backward.
 
     Parameters
@@ -204,76 +199,6 @@ class DistributedDataParallel(WrappedModule, BufferSync, UnevenInputs, HookRegis
             self._sync_module_states(with_buffers=init_sync_buffers)
         self._build_reducer()
 
-    # -- construction ------------------------------------------------------------------------------
-
-    def _options(self) -> dict[str, object]:
-        """Arguments that decide which collectives are issued."""
-        return {
-            "broadcast_buffers": self.broadcast_buffers,
-            "find_unused_parameters": self.find_unused_parameters,
-            "static_graph": self.static_graph,
-            "skip_all_reduce_unused_params": self.skip_all_reduce_unused_params,
-            "bucket_limits": self._bucket_limits,
-            "delay_all_reduce_named_params": self._delayed_names,
-            "mixed_precision": self.mixed_precision,
-        }
-
-    def _build_reducer(self) -> None:
-        """Build what belongs to this process: also for a copy."""
-        watched = list(self._named_parameters())
-        names = {id(parameter): name for name, parameter in watched}
-        self.reducer = GradientReducer(
-            self.process_group,
-            [(n, p) for n, p in watched if p.requires_grad and n not in self._delayed_names],
-            self._bucket_limits,
-            sparse=sparse_parameters(self.module),
-            watched=watched,
-            find_unused_parameters=self.find_unused_parameters,
-            gradient_as_bucket_view=self.gradient_as_bucket_view,
-            static_graph=self.static_graph,
-            skip_all_reduce_unused_params=self.skip_all_reduce_unused_params,
-        )
-        self.require_backward_grad_sync = self.require_forward_param_sync = True
-        self._has_rebuilt_buckets = False
-        self._delayed: DelayedAllReduce | None = None
-        if (hooked := self._param_to_hook_all_reduce) is not None:
-            delayed = [(n, p) for n, p in watched if n in self._delayed_names]
-            self._delayed = DelayedAllReduce(
-                self.process_group, delayed, hooked, names.get(id(hooked), "its parameter")
-            )
-        self._low_precision: LowPrecision | None = None
-        if self.mixed_precision is not None:
-            self._low_precision = LowPrecision(
-                self.mixed_precision, self.module, self.parameters_to_ignore
-            )
-            if (hook := self._low_precision.hook) is not None:
-                self.register_comm_hook(self.process_group, hook)
-        guard_optimizers()
-        take_over(self, self.reducer.parameters)
-
-    def _set_static_graph(self) -> None:
-        """Turn on ``static_graph`` after construction, before training.
-
-        Raises
-        ------
-        RuntimeError
-            If training has begun.
-        """
-        if self.static_graph:
-            warnings.warn(
-                "You've set static_graph to be True, no need to set it again.", stacklevel=2
-            )
-            return
-        self.reducer.set_static_graph()
-        self.static_graph = True
-        if self.find_unused_parameters:
-            warnings.warn(
-                "You passed find_unused_parameters=true to DistributedDataParallel; "
-                "`_set_static_graph` detects unused parameters by itself, and relies on it that "
-                "they do not change. Leave out find_unused_parameters.",
-                stacklevel=2,
-            )
-
     # -- one iteration -----------------------------------------------------------------------------
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
@@ -320,55 +245,6 @@ class DistributedDataParallel(WrappedModule, BufferSync, UnevenInputs, HookRegis
         elif is_grad_enabled():
             self.reducer.expect_local_backward(list(find_tensors(output)))
         self.require_forward_param_sync = synced
-
-    @contextmanager
-    def no_sync(self) -> Iterator[None]:
-        """Accumulate gradients locally: a forward in this context does not arm its backward.
-
-        The next synced backward averages what has accumulated. What counts is where *forward* runs:
-        a backward in this context of a forward outside of it does synchronize.
-
-        Examples
-        --------
-        >>> with ddp.no_sync():  # doctest: +SKIP
-        ...     for x in micro_batches[:-1]:
-        ...         ddp(x).sum().backward()
-        >>> ddp(micro_batches[-1]).sum().backward()  # doctest: +SKIP
-        """
-        before = self.require_backward_grad_sync
-        self.require_backward_grad_sync = False
-        self.reducer.set_no_sync(True)
-        try:
-            yield
-        finally:
-            self.require_backward_grad_sync = before
-            self.reducer.set_no_sync(not before)
-
-    def sync(self) -> None:
-        """Average what has accumulated in ``.grad``, without another forward and backward; a
-        collective.
-
-        For an epoch that ends inside ``no_sync``. Gradients that are the same on all ranks already
-        stay what they are; a parameter without a gradient on any rank keeps None. PyTorch has no
-        such call: there the rest of the epoch has to be thrown away.
-
-        Raises
-        ------
-        RuntimeError
-            Inside backward; or "Expected to have finished reduction ..." if the last backward did
-            not.
-
-        Examples
-        --------
-        >>> with ddp.no_sync():  # doctest: +SKIP
-        ...     for x in inputs:
-        ...         ddp(x).sum().backward()
-        >>> ddp.sync()  # doctest: +SKIP
-        >>> optimizer.step()  # doctest: +SKIP
-        """
-        self.reducer.flush()
-        if self._delayed is not None:
-            self._delayed.reduce_now()
 
     # -- diagnosis ---------------------------------------------------------------------------------
 

@@ -102,11 +102,11 @@ def agglomerate(
     >>> import minitorch
     >>> from minitorch import interpret, nn
     >>> model = nn.Linear(3, 2, bias=False)
-    >>> weight = minitorch.tensor([[3.0, 1.0, -2.0], [0.0, 0.0, 0.0]])
+    >>> weight = minitorch.tensor([[3.0, 1.0, -0.5], [0.0, 0.0, 0.0]])
     >>> _ = model.weight.data.copy_(weight)
     >>> tree = interpret.agglomerate(model, minitorch.ones(1, 3), 0)
     >>> [(group.members, group.score) for group in tree if group.size > 1]
-    [((0, 1), 4.0), ((0, 1, 2), 2.0)]
+    [((0, 1), 4.0), ((0, 1, 2), 3.5)]
     """
     found = units_of(inputs, units, block)
     if found.count == 0:

@@ -1,6 +1,6 @@
 """The rounds of the agglomeration: who is asked, who is picked, who is joined.
 
-``agglomerate.py`` is the function users call; ``reference.py`` runs the same rounds as the
+``agglomeration.py`` is the function users call; ``reference.py`` runs the same rounds as the
 published code does.
 """
 

@@ -1,6 +1,6 @@
 """The agglomeration exactly as the published code runs it (PyPI ``acd`` 0.0.2), for comparison.
 
-What differs from ``agglomerate.py``:
+What differs from ``agglomeration.py``:
 
 ======  ========================================================================================
 words   fixed percentiles for the last five candidates; beside two groups the later one decides;

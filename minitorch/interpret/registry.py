@@ -162,8 +162,7 @@ def find_rule(call: Call) -> Rule:
         rule = _module_rule(call.op)
     else:
         rule = _op_rules.get(call.name)
-        is_map = isinstance(getattr(call.op, "__self__", None), LinearMap)
-        if is_map and rule not in _of_linear_maps:
+        if rule is None and isinstance(getattr(call.op, "__self__", None), LinearMap):
             rule = linear_map
     if rule is None:
         place = f" (called at {call.where})" if call.where else ""
@@ -172,16 +171,6 @@ def find_rule(call: Call) -> Rule:
             f'@interpret.register_rule("{call.name}"), or keep it whole with '
             f'interpret.register_rule("{call.name}")(interpret.whole)'
         )
-    return rule
-
-
-# Rules for particular linear maps that beat the general one.
-_of_linear_maps: set[Rule] = set()
-
-
-def for_linear_maps(rule: R) -> R:
-    """Mark a rule as meant for an op that is a :class:`LinearMap`."""
-    _of_linear_maps.add(rule)
     return rule
 
 

@@ -5,7 +5,7 @@ are single units; every other group is the union of its children, so groups are 
 root holds all units. Groups are numbered in the order of their birth, leaves first: children always
 have smaller numbers than their parent, and ``tree.groups[i].id == i``.
 
-Next rooms: ``agglomerate.py`` grows trees; ``units.py`` says what the units of an input are.
+Next rooms: ``agglomeration.py`` grows trees; ``units.py`` says what the units of an input are.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 import zipfile
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -17,6 +18,10 @@ from ..random.generator import Generator
 from ..tensor import Size
 
 __all__ = ["Decoder"]
+
+# NumPy parses an array's header with the `ast` module, whose depth counter all threads share in
+# Python 3.11 (python/cpython#106905): two ranks that load at the same time may get a SystemError.
+_READING = threading.Lock()
 
 
 class Decoder:
@@ -76,7 +81,7 @@ class Decoder:
     def _storage(self, number: int) -> np.ndarray:
         found = self._storages.get(number)
         if found is None:
-            with self._archive.open(f"data/{number}.npy") as member:
+            with _READING, self._archive.open(f"data/{number}.npy") as member:
                 found = np.lib.format.read_array(member, allow_pickle=False)
                 if member.read(1):  # also makes the archive compare its checksum
                     raise ValueError(f"data/{number}.npy is longer than its header says")

@@ -1,4 +1,4 @@
-"""mixed_precision: closed forms, since PyTorch refuses it on a CPU; and skip_all_reduce_unused_params.
+"""mixed_precision: closed forms, since PyTorch refuses it on a CPU; skip_all_reduce_unused_params.
 
 1 + 2**-9 is exact in float32 and rounds to 1 in bfloat16, whose neighbours of 1 are 2**-7 apart.
 """

@@ -196,7 +196,7 @@ class TestCheckConsistency:
             ddp = DDP(Scale())
             ddp.module(a(r)).sum().backward()
             torch.optim.SGD(ddp.parameters(), lr=0.1).step()
-            with pytest.raises(RuntimeError, match="^check_consistency: p is not the same"):
+            with pytest.raises(RuntimeError, match=r"^check_consistency: p is not the same"):
                 ddp.check_consistency()
 
         with pytest.warns(UserWarning, match="DistributedDataParallel does not average"):

@@ -148,7 +148,7 @@ def test_groups_in_another_order(world):
     errors = {}
 
     def program(rank):
-        first, second = (dist.new_group(timeout=timedelta(seconds=0.5)) for _ in range(2))
+        first, second = (dist.new_group(timeout=timedelta(seconds=2)) for _ in range(2))
         order = (first, second) if rank == 0 else (second, first)
         try:
             for group in order:

@@ -1,7 +1,7 @@
 """The networks that the recorded ACD values belong to, and how to load them.
 
 The values (`tests/golden/acd_*`) were computed with the published code (PyPI `acd` 0.0.2 and
-jamie-murdoch/ContextualDecomposition, mended where they no longer run) and by independent
+jamie-murdoch/ContextualDecomposition, mended where they do not run) and by independent
 re-implementations that agree to 1e-15; all in float64.
 """
 

@@ -108,6 +108,21 @@ def test_what_is_no_op():
         interpret.register_rule(len)
 
 
+def test_a_rule_for_a_linear_op_replaces_the_general_one():
+    model, x = _apply(lambda x: x.cumsum(1)), _x(2, 3)
+    before = interpret.cd(model, x, np.array([1, 0, 1]))
+    seen = []
+
+    @interpret.register_rule("CumsumBackward0")
+    def rule(call, x):
+        seen.append(call.name)
+        return x.map(lambda part: part.cumsum(2))
+
+    for part, general in zip(interpret.cd(model, x, np.array([1, 0, 1])), before, strict=True):
+        assert_allclose(part, general, rtol=1e-12)
+    assert seen == ["CumsumBackward0"]
+
+
 def test_a_rule_that_returns_nonsense():
     x, mask = _x(2, 3), np.ones(3)
     model = nn.Sequential(nn.Linear(3, 3), nn.Tanh()).double()

@@ -270,6 +270,22 @@ def test_sequences_of_different_lengths():
             assert_allclose(part[number], alone[0], rtol=1e-12, atol=1e-12)
 
 
+def test_ids_and_values_in_another_order():
+    """Flipped ids, as a hand-made second direction has them; sorted and rolled values."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.text, self.last = TextModel(), nn.Linear(2, 2)
+
+        def forward(self, ids):
+            scores = self.text(ids.flip(0).roll(1, 0)) + self.text(ids)
+            return self.last(scores.sort(1).values.cumsum(1)) + scores.max(1, keepdim=True).values
+
+    ids = minitorch.tensor(np.random.default_rng(2).integers(0, 12, (6, 3)))
+    _check(Model(), ids, _mask(6, 3))
+
+
 # -- laws ----------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """The character model's trainer from end to end, over ranks as threads and on small text."""
 
+import copy
 import json
 import math
 import subprocess
@@ -81,12 +82,10 @@ def test_two_ranks_learn_and_say_so(tmp_path, capsys):
     ("method", "ranks"),
     [
         ("none", 1),
-        ("none", 2),
         ("none", 3),
-        ("zoneout", 1),
-        ("zoneout", 3),
-        ("recurrent-dropout", 2),
-        ("dropout", 2),
+        ("zoneout", 2),
+        ("recurrent-dropout", 1),
+        ("dropout", 1),
     ],
 )
 def test_a_resumed_run_equals_one_that_was_not_interrupted(method, ranks, tmp_path):
@@ -154,7 +153,8 @@ def test_evaluation_carries_the_state_and_does_not_depend_on_ranks():
     torch.manual_seed(0)
     model = characters.CharacterModel(5, 3, 4, zoneout_cell=0.5).double()
     codes = torch.randint(5, (201,))
-    results = dist.run_local(lambda rank: characters.evaluate(model, codes, 3), 3)
+    # Every rank has a model of its own: evaluation changes its mode.
+    results = dist.run_local(lambda rank: characters.evaluate(copy.deepcopy(model), codes, 3), 3)
     model.eval()
     nats, length = 0.0, math.ceil(200 / characters.EVALUATION_COLUMNS)
     for at in range(0, 200, length):

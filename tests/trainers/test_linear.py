@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import json
 import subprocess
 import sys
@@ -21,11 +23,22 @@ FEW, SAMPLES = 3, 50
 
 @pytest.fixture(scope="module", autouse=True)
 def trainers():
-    """Make `linear` and `common` importable, as they are for a script that lies beside them."""
+    """Make `common` importable, as it is for a script that lies beside it."""
     folder = str(ROOT / "tutorials" / "trainers")
     sys.path.insert(0, folder)
     yield
     sys.path.remove(folder)
+
+
+@functools.cache
+def trainer():
+    """The script as a module. Its name belongs to a folder of tests as well, hence by its path."""
+    path = ROOT / "tutorials" / "trainers" / "linear.py"
+    spec = importlib.util.spec_from_file_location("linear_trainer", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
@@ -46,7 +59,8 @@ def digits(tmp_path, monkeypatch):
 
 def run(*arguments):
     import common
-    import linear
+
+    linear = trainer()
 
     command = linear.arguments()
     return common.launch(linear.main, command.parse_args([*map(str, arguments)]), command)
@@ -58,7 +72,7 @@ SMALL = ("--batch-size", 6, "--strength", 0.1, "--epochs", FEW)
 
 def minimum(strength):
     """Objective at the minimiser, by accelerated gradient steps on everything, in NumPy."""
-    import linear
+    linear = trainer()
 
     (x, y), _ = linear.load_data(linear.arguments().parse_args([]))
     x, hot = np.hstack([x.numpy(), np.ones((len(y), 1))]), np.eye(10)[y.numpy()]
@@ -137,7 +151,7 @@ def test_penalties_make_zeros(digits, penalty):
 @pytest.mark.parametrize(("samples", "world", "size"), [(7, 3, 2), (40, 3, 4), (5, 4, 1)])
 def test_the_mean_over_batches_is_the_mean_over_samples(samples, world, size):
     """Whatever the sizes of shards and batches: the table's mean is the whole gradient."""
-    import linear
+    linear = trainer()
 
     rng = np.random.default_rng(0)
     inputs = torch.from_numpy(rng.standard_normal((samples, 3)))

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -40,14 +41,16 @@ def main(arguments: list[str] | None = None) -> None:
     folder = args.runs or Path("runs", "reproduce-zoneout" + ("-quick" if args.quick else ""))
     if not args.report:
         check_data()
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: stops the runs
         run_study(study, folder, args.parallel, console)
     results = tables.collect(study, folder)
     if args.docs and args.quick:
         raise SystemExit("--docs: a quick run is too short to stand in the documentation")
-    if args.docs and not tables.is_complete(results):
+    if args.docs and not any(map(tables.is_complete, results["tasks"].values())):
         raise SystemExit(
-            f"--docs: {results['finished']} of {results['runs']} runs are finished; the "
-            "documentation shows the whole comparison"
+            "--docs: no task is complete ("
+            + "; ".join(f"{k}: {tables.progress(t)}" for k, t in results["tasks"].items())
+            + "), and the documentation shows whole comparisons only"
         )
     write_report(results, folder, args.docs, console)
 
@@ -63,12 +66,12 @@ def run_study(study: plan.Study, folder: Path, parallel: int, console: Console) 
     if study.quick:
         console.print("This is the quick version: too short to conclude anything from.")
     try:
+        pool.run_all(folder, study.gradients, parallel, console)
         for task in study.tasks:
             first = study.first(task)
             pool.run_all(folder, first, parallel, console)
             second = study.second(task, pool.load_results(folder, first))
             pool.run_all(folder, second, parallel, console)
-        pool.run_all(folder, study.gradients, parallel, console)
     except KeyboardInterrupt:
         raise SystemExit("\ninterrupted; the same command goes on") from None
 
@@ -78,6 +81,7 @@ def write_report(results: dict, folder: Path, docs: bool, console: Console) -> N
     from study import pictures
 
     if docs:
+        results = results | {"tasks": tables.complete_only(results["tasks"])}
         images = pictures.draw(results, DOCS / "images")
         report = tables.markdown(results, {k: f"images/{v}" for k, v in images.items()})
         (DOCS / "zoneout.json").write_text(json.dumps(results) + "\n")
@@ -103,6 +107,13 @@ def check_data() -> None:
             raise SystemExit(str(error)) from error
 
 
+def count(text: str) -> int:
+    """For argparse."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return int(text)
+
+
 def command() -> argparse.ArgumentParser:
     """The command line."""
     out = argparse.ArgumentParser(
@@ -115,8 +126,8 @@ def command() -> argparse.ArgumentParser:
     out.add_argument("--runs", type=Path, metavar="FOLDER", help=text)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
     text = "how many runs at a time, on one core each"
-    out.add_argument("--parallel", type=int, default=min(2, cores), metavar="N", help=text)
-    text = "write results and pictures into docs/; of the whole comparison only"
+    out.add_argument("--parallel", type=count, default=min(2, cores), metavar="N", help=text)
+    text = "write results and pictures of complete tasks into docs/"
     out.add_argument("--docs", action="store_true", help=text)
     text = "draw the report from stored results, such as docs/zoneout.json"
     out.add_argument("--stored", type=Path, metavar="FILE", help=text)

@@ -4,7 +4,7 @@ The sizes are those of the published code's examples: a sentence of 15 words thr
 inputs, 128 units), and a 28 x 28 image through LeNet's little sister, pixel by pixel. Weights are
 random, the same for both sides.
 
-The reference is PyPI `acd` 0.0.2 on PyTorch; three of its lines no longer run and are mended here:
+The reference is PyPI `acd` 0.0.2 on PyTorch; three of its habits are mended here:
 `np.int`, the device that defaults to "cuda", and the gradients that nobody asked it to record.
 """
 

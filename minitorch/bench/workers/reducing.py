@@ -1,5 +1,5 @@
-"""Steps through DistributedDataParallel with one option on or off, run under mpiexec: the CNN of the
-images trainer, 64 pictures per rank.
+"""Steps through DistributedDataParallel with one option on or off, run under mpiexec: the CNN of
+the images trainer, 64 pictures per rank.
 """
 
 from __future__ import annotations

@@ -83,6 +83,20 @@ def index(call: Call, x: Parts) -> Parts:
     return x.map(lambda part: part.reshape(part.shape[0], -1)[:, places])
 
 
+@register_rule(
+    "FlipBackward0",
+    "RollBackward0",
+    "GatherBackward0",
+    "IndexSelectBackward0",
+    "SortBackward0",
+    "TopkBackward0",
+    moves_elements=True,
+)
+def taken(call: Call, x: Parts) -> Parts:
+    """Elements taken in another order; what the order depends on stays whole."""
+    return linear_map(call, x)
+
+
 @register_rule("CatBackward0", moves_elements=True)
 def cat(call: Call, *inputs: Any) -> Parts:
     """Joined along an axis; constants among the pieces are irrelevant."""

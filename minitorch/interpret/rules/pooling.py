@@ -12,10 +12,9 @@ import numpy as np
 
 from minitorch.interpret.parts import Parts
 from minitorch.interpret.recorder import Call
-from minitorch.interpret.registry import for_linear_maps, register_rule
+from minitorch.interpret.registry import register_rule
 
 
-@for_linear_maps
 @register_rule("MaxPool2DWithIndicesBackward0")
 def max_pool(call: Call, x: Parts) -> Parts:
     """Read both parts at the winners of the forward pass."""
@@ -28,7 +27,6 @@ def max_pool(call: Call, x: Parts) -> Parts:
     return x.map(lambda part: call.op.__self__(part, context))
 
 
-@for_linear_maps
 @register_rule("AvgPool2DBackward0")
 def avg_pool(call: Call, x: Parts) -> Parts:
     """The mean of each part."""

@@ -1,4 +1,4 @@
-"""PyTorch's long path to what DistributedDataParallel takes: its dtypes, and where buffer hooks run.
+"""PyTorch's long path to what DistributedDataParallel takes: its dtypes, where buffer hooks run.
 
 Loaded on first use, as in ``minitorch.nn.parallel``.
 """

@@ -138,7 +138,7 @@ def study(quick: bool = False) -> Study:
     epochs = {"characters": 60, "images": 100}
     if quick:
         characters["characters"], images["rows"] = 100_000, 7
-        epochs = {"characters": 12, "images": 12}
+        epochs = {"characters": 15, "images": 15}
     dropout = ((0.1,), (0.25,), (0.5,))
     tasks = (
         Task(

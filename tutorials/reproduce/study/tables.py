@@ -30,15 +30,7 @@ def collect(study: Study, folder: Path) -> dict[str, Any]:
         for run in study.gradients
         if run.name in found
     }
-    runs, _ = study.size()
-    return {
-        "quick": study.quick,
-        "seeds": study.seeds,
-        "finished": len(found) + sum(task.pop("finished") for task in tasks.values()),
-        "runs": runs,
-        "tasks": tasks,
-        "gradients": gradients,
-    }
+    return {"quick": study.quick, "seeds": study.seeds, "tasks": tasks, "gradients": gradients}
 
 
 def _task(study: Study, task: Task, folder: Path) -> dict[str, Any]:
@@ -65,6 +57,7 @@ def _task(study: Study, task: Task, folder: Path) -> dict[str, Any]:
         "options": dict(task.options),
         "methods": methods,
         "finished": len(finished),
+        "runs": len(study.first(task)) + (len(METHODS) - 1) * (study.seeds - 1),
     }
 
 
@@ -106,24 +99,33 @@ def rates_text(rates: list[float]) -> str:
     return "/".join(f"{rate:g}" for rate in rates)
 
 
-def is_complete(results: Mapping[str, Any]) -> bool:
-    """Whether every run of the plan is finished."""
-    return bool(results["finished"] == results["runs"])
+def is_complete(task: Mapping[str, Any]) -> bool:
+    """Whether every run of a task is finished."""
+    return bool(task["finished"] == task["runs"])
+
+
+def progress(task: Mapping[str, Any]) -> str:
+    """How far a task is."""
+    return f"{task['finished']} of {task['runs']} runs are finished"
+
+
+def complete_only(tasks: Mapping[str, Any]) -> dict[str, Any]:
+    """The tasks, without the figures of those that are not complete."""
+    return {
+        name: task if is_complete(task) else dict(task) | {"methods": {}}
+        for name, task in tasks.items()
+    }
 
 
 def markdown(results: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
     """The report; `pictures` are paths of PNG files, by name."""
-    out = []
-    if results["quick"]:
-        out.append(TOO_SHORT)
-    if not is_complete(results):
-        out.append(
-            f"**Only {results['finished']} of {results['runs']} runs are finished: what follows is "
-            "not the comparison yet.**"
-        )
+    out = [TOO_SHORT] if results["quick"] else []
     for task in results["tasks"].values():
-        out += [f"### {task['title']}", _setting(task), _table(task, results["seeds"])]
-        out += [_versus(task), _tuning(task)]
+        out += [f"### {task['title']}", _setting(task)]
+        if not is_complete(task):
+            out.append(f"**Only {progress(task)}: not a comparison yet.**")
+        if task["methods"]:
+            out += [_table(task, results["seeds"]), _versus(task), _tuning(task)]
     for name, caption in (
         ("curves", "Validation (solid) and training loss (dotted), means over seeds."),
         ("gradients", "Gradient norms at every step, each curve divided by its sum."),

@@ -13,7 +13,7 @@ The rooms: `arguments.py`, `launch.py` (how ranks start), `show.py` (what they p
 epoch, early stopping), `epochs.py` (the loop around them), `curves.py` (pictures of a run).
 """
 
-from .arguments import parser, positive_float, positive_int
+from .arguments import parser, path_or_none, positive_float, positive_int
 from .checkpoint import load_checkpoint, save_checkpoint
 from .counting import sum_over_ranks
 from .curves import draw_curves, sparkline
@@ -22,6 +22,7 @@ from .history import History, write_json
 from .launch import data_parallel, launch, rebuild_buckets_now, share_of_batch
 from .regularizer import (
     add_recurrent_arguments,
+    probability,
     recurrent_options,
     recurrent_settings,
     regularizer_text,
@@ -39,8 +40,10 @@ __all__ = [
     "launch",
     "load_checkpoint",
     "parser",
+    "path_or_none",
     "positive_float",
     "positive_int",
+    "probability",
     "rebuild_buckets_now",
     "recurrent_options",
     "recurrent_settings",
