@@ -10,6 +10,8 @@ The reference is PyPI `acd` 0.0.2 on PyTorch; three of its habits are mended her
 
 from __future__ import annotations
 
+import importlib
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -53,14 +55,17 @@ def arrays(text: bool) -> dict[str, np.ndarray]:
             "fc2.bias": (10,),
         }
     return {
-        name: (draw.standard_normal(shape) / np.sqrt(max(np.prod(shape[1:]), 4))).astype(np.float32)
+        name: (draw.standard_normal(shape) / math.sqrt(max(math.prod(shape[1:]), 4))).astype(
+            np.float32
+        )
         for name, shape in shapes.items()
     }
 
 
 def models(torch: Any) -> tuple[Any, Any]:
     """Return the classes of both models; they read the same under both frameworks."""
-    nn, F = torch.nn, torch.nn.functional
+    nn: Any = torch.nn
+    F = nn.functional
 
     class Text(nn.Module):
         def __init__(self) -> None:
@@ -103,10 +108,7 @@ def digit() -> np.ndarray:
 
 def workloads(side: str) -> dict[str, Callable[[], Any]]:
     """Return what is measured, for one side; each returns the groups' labels of every round."""
-    if side == "minitorch":
-        import minitorch as torch
-    else:
-        import torch
+    torch: Any = importlib.import_module("minitorch" if side == "minitorch" else "torch")
     torch.set_num_threads(1)
     Text, Digit = models(torch)
     text, image = Text(), Digit()

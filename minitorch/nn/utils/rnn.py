@@ -23,6 +23,7 @@ import numpy as np
 import minitorch
 from minitorch.autograd import TensorBase, wrap
 from minitorch.ops._typing import Tensor
+from minitorch.ops.joining import cat, stack
 
 __all__ = [
     "PackedSequence",
@@ -257,7 +258,7 @@ def pad_packed_sequence(
     if batch_first:
         source = source.T
     padding = minitorch.full((1, *data.shape[1:]), padding_value, dtype=data.dtype)
-    padded = minitorch.cat([data, padding])[wrap(np.ascontiguousarray(source))]
+    padded = cat([data, padding])[wrap(np.ascontiguousarray(source))]
     return padded, wrap(lengths.astype(np.int64))
 
 
@@ -292,9 +293,9 @@ def pad_sequence(
         missing = longest - part.shape[0]
         if missing:
             filling = minitorch.full((missing, *part.shape[1:]), padding_value, dtype=part.dtype)
-            part = minitorch.cat([part, filling] if padding_side == "right" else [filling, part])
+            part = cat([part, filling] if padding_side == "right" else [filling, part])
         padded.append(part)
-    return minitorch.stack(padded, 0 if batch_first else 1)
+    return stack(padded, 0 if batch_first else 1)
 
 
 def unpad_sequence(
