@@ -49,7 +49,7 @@ class Conversions:
             return f"torch.{type_word(self._array.dtype)}Tensor"
         if isinstance(dtype, str):
             for each in dtypes.ALL:
-                if dtype == f"torch.{type_word(each.numpy)}Tensor":
+                if dtype == f"torch.{type_word(each)}Tensor":
                     return self.to(each)
             raise ValueError(f"invalid type: '{dtype}'")
         return self.to(as_dtype(dtype))

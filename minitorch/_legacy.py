@@ -25,9 +25,9 @@ class _ElementType(type):
 
 
 def _element_type(kind: dtype) -> _ElementType:
-    name = f"{type_word(kind.numpy)}Tensor"
+    name = f"{type_word(kind)}Tensor"
     doc = f"The old constructor of {kind.name} tensors: of sizes, or of data."
     return _ElementType(name, (), {"dtype": kind, "__doc__": doc, "__module__": "minitorch"})
 
 
-TYPES: dict[str, Any] = {f"{type_word(kind.numpy)}Tensor": _element_type(kind) for kind in ALL}
+TYPES: dict[str, Any] = {f"{type_word(kind)}Tensor": _element_type(kind) for kind in ALL}

@@ -11,7 +11,6 @@ import math
 import threading
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 
@@ -31,14 +30,28 @@ class dtype:
 
     is_complex = False
 
+    numpy: np.dtype
+
     def __init__(self, name: str, numpy_type: Any, rank: int, *aliases: str) -> None:
         self.name = name
-        self.numpy = np.dtype(numpy_type)
-        self.itemsize = self.numpy.itemsize
+        self.itemsize = 2
+        if numpy_type is not None:
+            self.numpy = np.dtype(numpy_type)
+            self.itemsize = self.numpy.itemsize
         self.rank = rank
         self.is_floating_point = rank == 2
         self.is_signed = rank == 2 or name.startswith("int")
         self._names = (name, *aliases)
+
+    def __getattr__(self, name: str) -> Any:
+        """Load ml_dtypes when bfloat16 is first used: importing it takes longer than all else."""
+        if name != "numpy":  # only an empty slot comes here
+            raise AttributeError(f"'dtype' object has no attribute '{name}'")
+        import ml_dtypes
+
+        self.numpy = np.dtype(ml_dtypes.bfloat16)
+        _FROM_NUMPY[self.numpy] = self
+        return self.numpy
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -59,13 +72,13 @@ int16 = dtype("int16", np.int16, 1, "short")
 int32 = dtype("int32", np.int32, 1, "int")
 int64 = dtype("int64", np.int64, 1, "long")
 float16 = dtype("float16", np.float16, 2, "half")
-bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, 2)
+bfloat16 = dtype("bfloat16", None, 2)
 float32 = dtype("float32", np.float32, 2, "float")
 float64 = dtype("float64", np.float64, 2, "double")
 
 ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
 NAMED = {name: each for each in ALL for name in each._names}
-_FROM_NUMPY = {each.numpy: each for each in ALL}
+_FROM_NUMPY = {each.numpy: each for each in ALL if each is not bfloat16}
 
 
 _WORDS = {
@@ -82,9 +95,9 @@ _WORDS = {
 }
 
 
-def type_word(numpy_type: np.dtype) -> str:
+def type_word(kind: np.dtype | dtype) -> str:
     """Return PyTorch's word for a type in error messages, such as ``Float``."""
-    return _WORDS.get(numpy_type.name, numpy_type.name)
+    return _WORDS.get(kind.name, kind.name)
 
 
 def _by_name(name: str) -> dtype:
@@ -101,7 +114,10 @@ def from_numpy_dtype(numpy_type: Any) -> dtype:
     """
     found = _FROM_NUMPY.get(numpy_type)
     if found is None:
-        found = _FROM_NUMPY.get(np.dtype(numpy_type).newbyteorder("="))
+        known = np.dtype(numpy_type)
+        if known.name == "bfloat16":
+            known = bfloat16.numpy
+        found = _FROM_NUMPY.get(known.newbyteorder("="))
     if found is None:
         raise TypeError(
             f"can't convert np.ndarray of type {np.dtype(numpy_type)}. The only supported types "
@@ -219,6 +235,12 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return from_.rank <= to.rank
 
 
+def _bfloat16_limits() -> Any:
+    import ml_dtypes
+
+    return ml_dtypes.finfo(ml_dtypes.bfloat16)
+
+
 class finfo:
     """The limits of a floating type, as Python floats.
 
@@ -239,7 +261,7 @@ class finfo:
                 f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
                 f"'{kind!r}'"
             )
-        limits = ml_dtypes.finfo(kind.numpy)
+        limits = np.finfo(kind.numpy) if kind is not bfloat16 else _bfloat16_limits()
         self.bits = limits.bits
         self.dtype = kind.name
         self.eps, self.max, self.min = (float(getattr(limits, n)) for n in ("eps", "max", "min"))

@@ -86,7 +86,7 @@ def get_autocast_dtype(device_type: str = "cpu") -> dtype:
         raise RuntimeError(f"unsupported scalar type for device {device_type!r}: only cpu is")
     if active.dtype is None:
         return active.preferred
-    return next(each for each in _SUPPORTED if each.numpy == active.dtype)
+    return next(each for each in _SUPPORTED if each.name == active.dtype.name)
 
 
 class autocast:

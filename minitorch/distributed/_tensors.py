@@ -19,14 +19,12 @@ from typing import Any
 import numpy as np
 
 from minitorch.autograd.graph import bump_version
-from minitorch.dtypes import bfloat16
 from minitorch.tensor import Tensor
 
 from .process_group import ReduceOp
 
 Finish = Callable[[], None] | None
 
-_BFLOAT16 = np.dtype(bfloat16.numpy)
 # dtypes that the core adds, multiplies and compares as they are, with the names it knows them by.
 PLAIN = frozenset(
     np.dtype(name) for name in ("float32", "float64", "float16", "int32", "int64", "uint8")
@@ -117,11 +115,15 @@ def check_writable(array: np.ndarray, name: str) -> None:
         )
 
 
+def _is_bfloat16(dtype: np.dtype) -> bool:
+    return dtype.kind == "V" and dtype.name == "bfloat16"
+
+
 def moved(array: np.ndarray) -> tuple[np.ndarray, str]:
     """A contiguous array, as the core takes it for an operation that only moves data."""
     if array.dtype in PLAIN:
         return array, ""
-    if array.dtype == _BFLOAT16:
+    if _is_bfloat16(array.dtype):
         return array.view(np.uint16), "bfloat16"
     return array.reshape(-1).view(np.uint8), ""
 
@@ -205,7 +207,7 @@ class Reduction:
         """A contiguous array as the core adds it; the same memory where that is possible."""
         if array.dtype in PLAIN:
             return array, ""
-        if array.dtype == _BFLOAT16:
+        if _is_bfloat16(array.dtype):
             return array.view(np.uint16), "bfloat16"
         if array.dtype == np.bool_:
             return array.view(np.uint8), ""
