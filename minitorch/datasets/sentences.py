@@ -109,7 +109,7 @@ class Sentences(NamedTuple):
 
 
 def movie_sentences() -> Sentences:
-    """8,530 sentences from film reviews, half of them favourable: 7,530 to train on, 1,000 held out.
+    """8,530 sentences from film reviews, half of them favourable; 1,000 are held out.
 
     The split is fixed: the last 500 of each class, in file order, are held out. (A smaller table of
     your own is split alike, with a fifth of each class held out if that is less.)

@@ -127,6 +127,7 @@ class GradientReducer:
             node.register_hook(weak_method(self, "_gradient_ready", index))
             for index, node in enumerate(self.accumulators)
         ]
+        open_passes.at_work.add(self)
         if static_graph:
             self.set_static_graph()
 
@@ -362,6 +363,7 @@ class GradientReducer:
         for handle in self._handles:
             handle.remove()
         self._handles = []
+        open_passes.at_work.discard(self)
         open_passes.reducers.discard(self)
 
     def wait_after_backward(self, futures: Iterable[Future]) -> None:

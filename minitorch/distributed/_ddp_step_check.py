@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from minitorch.autograd.grad_mode import mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from minitorch.tensor import Tensor
 
     from ._ddp_reducer import GradientReducer
 
@@ -27,10 +29,18 @@ class _OpenPasses(threading.local):
         self.reducers: weakref.WeakSet[GradientReducer] = weakref.WeakSet()
         # Reducers in a backward that is to stay local: its forward ran under no_sync.
         self.local: weakref.WeakSet[GradientReducer] = weakref.WeakSet()
+        # Reducers at work, whether or not a backward runs.
+        self.at_work: weakref.WeakSet[GradientReducer] = weakref.WeakSet()
         self.stepping_on_averages = False
 
 
 open_passes = _OpenPasses()
+
+
+def is_averaged(parameters: Iterable[Tensor]) -> bool:
+    """Whether a live DistributedDataParallel averages the gradient of one of them."""
+    reducers = list(open_passes.at_work)
+    return any(reducer.manages(p) for p in parameters for reducer in reducers)
 
 
 @contextmanager

@@ -29,11 +29,13 @@ from minitorch.autograd.graph import wrap
 from minitorch.optim._finite_sum import FiniteSumOptimizer
 from minitorch.optim._rules import plain
 from minitorch.optim.optimizer import ParamsT
+from minitorch.optim.prox import Custom, Prox, as_prox
 from minitorch.optim.prox_sgd import ProxSGD
 from minitorch.optim.sag import SAG
 from minitorch.optim.saga import SAGA
 from minitorch.optim.svrg import SVRG
 
+from ._ddp_step_check import is_averaged
 from .collectives import all_reduce
 from .objects import all_gather_object
 from .process_group import ProcessGroup, ReduceOp, _get_default_group
@@ -63,7 +65,7 @@ class _ShardedSamples(FiniteSumOptimizer):
             "lr": None if lr is None else float(plain(lr)),
             "L": None if L is None else float(L),
             "mu": None if mu is None else float(mu),
-            "prox": repr(prox) if not callable(prox) else "a function",
+            "prox": _name(as_prox(prox)),
         }
         there = _from_all(own, self._group)
         self._shards = [facts["n_samples"] for facts in there]
@@ -77,16 +79,30 @@ class _ShardedSamples(FiniteSumOptimizer):
         rank, world = self._group.rank(), self._group.size()
         self._share = self.n_samples / self._total_samples
         self.state["samples"]["shard"] = [rank, world, self._total_samples]
-        rates = [(group["lr"], group["weight_decay"]) for group in self.param_groups]
-        layout = [tuple(param.shape) for param, _, _ in self._layout.entries]
-        there = _from_all(
-            {"rates": [tuple(map(plain, r)) for r in rates], "shapes": layout}, self._group
-        )
-        _check_alike("shapes of the parameters", [facts["shapes"] for facts in there])
-        _check_alike("(lr, weight_decay) of the groups", [facts["rates"] for facts in there])
+        self._check_like_others()
         start = wrap(self._layout.values())
         broadcast(start, group_src=0, group=self._group)
         self._layout.set_values(start._array)
+
+    def _check_like_others(self) -> None:
+        """Refuse, on all ranks, what would make them take different steps."""
+        groups = self.param_groups
+        own = {
+            "the method": self._kind,
+            "init": getattr(self, "init", None),
+            "shapes of the parameters": [tuple(p.shape) for p, _, _ in self._layout.entries],
+            "dtypes of the parameters": [str(p.dtype) for p, _, _ in self._layout.entries],
+            "(lr, weight_decay) of the groups": [
+                (float(plain(g["lr"])), float(plain(g["weight_decay"]))) for g in groups
+            ],
+            "decoupled_weight_decay of the groups": [g["decoupled_weight_decay"] for g in groups],
+            "prox of the groups": [_name(g["prox"]) for g in groups],
+        }
+        there = _from_all(own | {"averaged": self._is_averaged()}, self._group)
+        if any(facts["averaged"] for facts in there):
+            raise ValueError(self._averaged())
+        for name in own:
+            _check_alike(name, [facts[name] for facts in there])
 
     @property
     def _total_samples(self) -> int:
@@ -107,6 +123,21 @@ class _ShardedSamples(FiniteSumOptimizer):
         if self.n_samples == 0 and index is None:
             return None
         return super()._checked_index(index)
+
+    def _is_averaged(self) -> bool:
+        return is_averaged(param for param, _, _ in self._layout.entries)
+
+    def _averaged(self) -> str:
+        return (
+            f"the parameters are those of a DistributedDataParallel, which averages gradients over "
+            f"ranks, and {type(self).__name__} needs each sample's own: give it the bare module, "
+            "which it keeps alike on all ranks by itself"
+        )
+
+    def _check_ready(self) -> None:
+        if self._is_averaged():  # wrapped since construction
+            raise RuntimeError(self._averaged())
+        super()._check_ready()
 
     def _combine(self, direction: np.ndarray) -> None:
         if len(self._shards) > 1:
@@ -162,7 +193,8 @@ class DistributedSAGA(_ShardedSamples, SAGA):
     Raises
     ------
     ValueError
-        On all ranks, if they disagree on what must be equal.
+        On all ranks, if they disagree on what must be equal, or if a DistributedDataParallel
+        averages the gradients of the parameters. If that comes later, a step is a RuntimeError.
 
     Examples
     --------
@@ -203,9 +235,16 @@ def _from_all(own: dict[str, Any], group: ProcessGroup) -> list[dict[str, Any]]:
     return there
 
 
+def _name(prox: Prox | None) -> str:
+    # Two ranks' functions cannot be compared, and a repr may be an address.
+    if isinstance(prox, Custom):
+        return "a function"
+    return type(prox).__name__ if type(prox).__repr__ is object.__repr__ else repr(prox)
+
+
 def _check_alike(name: str, values: list[Any]) -> None:
     for rank, value in enumerate(values):
-        if value != values[0]:
+        if repr(value) != repr(values[0]):  # NaN is unlike itself, and refused for what it is
             raise ValueError(
                 f"ranks disagree on {name}: rank 0 has {values[0]}, rank {rank} has {value}"
             )

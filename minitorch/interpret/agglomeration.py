@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from minitorch.interpret.grow import Grower, grow
-from minitorch.interpret.methods import make_scorer
+from minitorch.interpret.methods import class_number, make_scorer
 from minitorch.interpret.reference import grow_grid, grow_line
 from minitorch.interpret.scorers import Scorer
 from minitorch.interpret.tree import Step, Tree, TreeBuilder
@@ -95,7 +95,8 @@ def agglomerate(
     Raises
     ------
     ValueError
-        If the input holds more than one sample, or an option is out of range.
+        If the input holds more than one sample, an option is out of range, or a score is not
+        finite.
 
     Examples
     --------
@@ -115,10 +116,10 @@ def agglomerate(
         raise ValueError(f'agglomerate: mode must be "paper" or "reference", not {mode!r}')
     if percentile is not None and not 0 <= percentile <= 100:
         raise ValueError(f"agglomerate: percentile must be between 0 and 100, not {percentile}")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"agglomerate: top_k must be at least 1, not {top_k}")
-    if num_iters is not None and num_iters < 0:
-        raise ValueError(f"agglomerate: num_iters must not be negative, not {num_iters}")
+    if top_k is not None and (top_k < 1 or top_k != int(top_k)):
+        raise ValueError(f"agglomerate: top_k must be a whole number from 1, not {top_k}")
+    if num_iters is not None and (num_iters < 0 or num_iters != int(num_iters)):
+        raise ValueError(f"agglomerate: num_iters must be a whole number from 0, not {num_iters}")
     if names is not None and len(names) != found.count:
         raise ValueError(f"agglomerate: {len(names)} names for {found.count} units")
     in_line = found.grid is None and _is_line(found)
@@ -130,11 +131,7 @@ def agglomerate(
         else make_scorer(method, model, inputs, found, **options)
     )
     classes = scorer.logits.size
-    if target is None:
-        target = int(scorer.logits.argmax())
-    if not -classes <= target < classes:
-        raise ValueError(f"agglomerate: target {target} is not one of {classes} classes")
-    target %= classes
+    target = class_number(target, scorer.logits)
     if contrast is None:
         contrast = classes == 2 and (mode == "paper" or in_line)
     if contrast and classes != 2:
@@ -144,8 +141,8 @@ def agglomerate(
         found,
         target,
         percentile=percentile if percentile is not None else (90.0 if in_line else 95.0),
-        top_k=top_k,
-        num_iters=num_iters if num_iters is not None else (found.count if in_line else 5),
+        top_k=None if top_k is None else int(top_k),
+        num_iters=int(num_iters) if num_iters is not None else (found.count if in_line else 5),
         absolute=in_line if absolute is None else absolute,
         contrast=contrast,
         smooth=smooth and found.grid is not None,

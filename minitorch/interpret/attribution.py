@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minitorch.interpret.methods import make_scorer
+from minitorch.interpret.methods import class_number, make_scorer
 from minitorch.interpret.units import Units, units_of
 from minitorch.ops._typing import Tensor
 
@@ -87,10 +87,7 @@ def attribute(
     found = units_of(inputs, units, block)
     scorer = make_scorer(method, model, inputs, found, **options)
     classes = scorer.logits.size
-    target = int(scorer.logits.argmax()) if target is None else target
-    if not -classes <= target < classes:
-        raise ValueError(f"attribute: target {target} is not one of {classes} classes")
-    target %= classes
+    target = class_number(target, scorer.logits)
     if contrast and classes != 2:
         raise ValueError(f"attribute: contrast needs two classes, the model has {classes}")
     every = scorer(np.eye(found.count, dtype=bool))

@@ -19,8 +19,8 @@ import numpy as np
 
 from minitorch.autograd import enable_grad, grad, no_grad, wrap
 from minitorch.interpret.attribution import attribute
+from minitorch.interpret.borrowed import evaluating
 from minitorch.interpret.scorers import logits_of
-from minitorch.interpret.trace import evaluating
 from minitorch.interpret.tree import Tree
 from minitorch.ops._typing import Tensor
 from minitorch.ops.nll import cross_entropy

@@ -135,9 +135,7 @@ class Decomposer:
         masks = mask if isinstance(mask, tuple) or len(tensors) > 1 else (mask,)
         if len(masks) != len(tensors):
             raise ValueError(f"cd: {len(tensors)} inputs need as many masks, not {len(masks)}")
-        arrays = [
-            None if each is None else np.asarray(getattr(each, "_array", each)) for each in masks
-        ]
+        arrays = [None if each is None else _checked(each) for each in masks]
         given = [
             (array, tensor.dim())
             for array, tensor in zip(arrays, tensors, strict=True)
@@ -147,6 +145,8 @@ class Decomposer:
             raise ValueError("cd: every mask is None; give one for the input that is asked about")
         many = any(array.ndim > ndim for array, ndim in given)
         count = max(array.shape[0] for array, ndim in given if array.ndim > ndim) if many else 1
+        if not count:
+            raise ValueError("cd: there are no masks; the leading axis of many masks is empty")
         result: list[np.ndarray | None] = []
         for array, tensor in zip(arrays, tensors, strict=True):
             if array is None:
@@ -212,6 +212,21 @@ class Decomposer:
                 f"{np.abs(total - self.logits).max():.3g}; the rule of one of these does not keep "
                 f"the sum: {', '.join(dict.fromkeys(call.name for call in self.trace.calls))}"
             )
+
+
+def _checked(mask: Any) -> np.ndarray:
+    """Return a mask as an array of numbers."""
+    array = np.asarray(getattr(mask, "_array", mask))
+    if array.dtype.kind not in "biufV":
+        raise ValueError(f"cd: a mask holds numbers, not {array.dtype}")
+    if array.dtype.kind in "iu" and not ((array == 0) | (array == 1)).all():
+        raise ValueError(
+            "cd: a mask of integers is 1 where the input is relevant and 0 elsewhere, but this one "
+            f"goes from {array.min()} to {array.max()}; a value is split by a floating mask"
+        )
+    if array.dtype.kind in "fV" and not np.isfinite(array).all():
+        raise ValueError("cd: the mask holds nan or inf")
+    return array
 
 
 def _close(total: np.ndarray, wanted: np.ndarray, *parts: np.ndarray) -> bool:

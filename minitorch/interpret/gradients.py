@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from minitorch.autograd import enable_grad, grad, no_grad, wrap
+from minitorch.interpret.borrowed import evaluating, in_this_thread
 from minitorch.interpret.scorers import CHUNK_BYTES, Additive, batch_axis, chunks, one_row
-from minitorch.interpret.trace import evaluating
 from minitorch.interpret.units import Units
 from minitorch.nn.modules.module import Module
 from minitorch.nn.modules.sparse import Embedding
@@ -64,7 +64,7 @@ class Front:
                 found.append((module, output._array.copy()))
 
         handles = [
-            module.register_forward_hook(note)
+            module.register_forward_hook(in_this_thread(note))
             for module in self.model.modules()
             if isinstance(module, Embedding)
         ]
@@ -96,10 +96,8 @@ class Front:
         queue: dict[int, list[Tensor]] = {}
         for layer, leaf in zip(self.layers, leaves, strict=True):
             queue.setdefault(id(layer), []).append(leaf)
-        handles = [
-            layer.register_forward_hook(lambda module, args, output: queue[id(module)].pop(0))
-            for layer in dict.fromkeys(self.layers)
-        ]
+        replace = in_this_thread(lambda module, args, output: queue[id(module)].pop(0))
+        handles = [layer.register_forward_hook(replace) for layer in dict.fromkeys(self.layers)]
         try:
             yield
         finally:

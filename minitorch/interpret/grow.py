@@ -57,6 +57,12 @@ class Grower:
             rows = {row.tobytes(): at for at, row in enumerate(np.packbits(asked, axis=1))}
             unknown = [(key, at) for key, at in rows.items() if key not in self.known]
             found = self.scorer(asked[[at for _, at in unknown]])
+            if not np.isfinite(self.value(found)).all():
+                raise ValueError(
+                    f"agglomerate: the method {self.scorer.name!r} gave scores that are not finite "
+                    "and cannot be ranked; look for nan and inf in the model's weights and input "
+                    f"(its logits are {self.scorer.logits.tolist()})"
+                )
             self.known.update(zip([key for key, _ in unknown], found, strict=True))
         return np.stack([self.known[key] for key in keys])
 

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from minitorch.autograd import no_grad, wrap
+from minitorch.interpret.borrowed import evaluating
 from minitorch.interpret.decompose import Decomposer
-from minitorch.interpret.trace import evaluating
 from minitorch.interpret.units import Units
 from minitorch.ops._typing import Tensor
 

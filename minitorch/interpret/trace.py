@@ -12,8 +12,8 @@ cannot be seen is refused: a tensor whose history contains an op that was not re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,10 +21,11 @@ import numpy as np
 
 from minitorch.autograd import TensorBase, enable_grad, wrap
 from minitorch.autograd.graph import watch
+from minitorch.interpret.borrowed import differentiable, evaluating, in_this_thread
 from minitorch.interpret.recorder import Call, Recorder
 from minitorch.nn.modules.module import Module
 
-__all__ = ["Call", "Trace", "evaluating", "trace"]
+__all__ = ["Call", "Trace", "trace"]
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Trace:
     Attributes
     ----------
     inputs : tuple of Tensor
-        The model's tensor inputs; they are values ``0 ... n-1``.
+        The model's tensor inputs, before the pass; they are values ``0 ... n-1``.
     calls : list of Call
         In forward order.
     output : Tensor
@@ -47,34 +48,6 @@ class Trace:
     calls: list[Call] = field(default_factory=list)
     output: Any = None
     result: int = -1
-
-
-@contextmanager
-def evaluating(model: Any) -> Iterator[None]:
-    """Put a module and all below it into evaluation mode, and back afterwards."""
-    modules = list(model.modules()) if isinstance(model, Module) else []
-    modes = [module.training for module in modules]
-    for module in modules:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module, mode in zip(modules, modes, strict=True):
-            module.training = mode
-
-
-@contextmanager
-def _differentiable(model: Any) -> Iterator[None]:
-    """Let frozen parameters require grad: then everything in the pass has a node to go by."""
-    parameters = list(model.parameters()) if isinstance(model, Module) else []
-    frozen = [p for p in parameters if not p._requires_grad and p._array.dtype.kind in "fV"]
-    for parameter in frozen:
-        parameter._requires_grad = True
-    try:
-        yield
-    finally:
-        for parameter in frozen:
-            parameter._requires_grad = False
 
 
 def trace(
@@ -98,15 +71,21 @@ def trace(
     TypeError
         If the model does not return one tensor (or a tuple that starts with it).
     """
-    fresh = tuple([_fresh(tensor) for tensor in inputs])
+    # The model may write into what it is given; the decomposition starts from what it was.
+    given = tuple([wrap(np.array(tensor._array, copy=True)) for tensor in inputs])
+    fresh = tuple([_fresh(tensor) for tensor in given])
     recorder = Recorder(fresh)
     with ExitStack() as stack:
         stack.enter_context(evaluating(model))
-        stack.enter_context(_differentiable(model))
+        stack.enter_context(differentiable(model))
         for module in model.modules() if isinstance(model, Module) else ():
             if has_rule(module):
-                pre = module.register_forward_pre_hook(recorder.enter, with_kwargs=True)
-                post = module.register_forward_hook(recorder.leave, with_kwargs=True)
+                pre = module.register_forward_pre_hook(
+                    in_this_thread(recorder.enter), with_kwargs=True
+                )
+                post = module.register_forward_hook(
+                    in_this_thread(recorder.leave), with_kwargs=True
+                )
                 stack.callback(pre.remove)
                 stack.callback(post.remove)
         stack.enter_context(enable_grad())
@@ -126,7 +105,7 @@ def trace(
             "contextual decomposition: the model's output does not depend on the input through "
             "recorded ops; comparisons, argmax, one_hot and .numpy() cut the way"
         )
-    made = Trace(fresh, recorder.calls, output, result)
+    made = Trace(given, recorder.calls, output, result)
     _drop_final_softmax(made)
     _keep_what_matters(made)
     return made
@@ -135,8 +114,8 @@ def trace(
 def _fresh(tensor: Any) -> Any:
     """Return a copy that may be written in place by the model; floating ones require grad."""
     if tensor._array.dtype.kind not in "fV":
-        return wrap(tensor._array)
-    leaf = wrap(np.array(tensor._array, copy=True))
+        return wrap(tensor._array.copy())
+    leaf = wrap(tensor._array)
     leaf._requires_grad = True
     with enable_grad():
         return leaf.clone()

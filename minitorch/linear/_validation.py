@@ -12,12 +12,14 @@ from . import _sklearn
 from .problem import is_sparse
 
 __all__ = [
+    "check_classes_count",
     "check_features",
     "check_matrix",
     "check_same_length",
     "check_weights",
     "class_targets",
     "feature_names",
+    "flag",
     "number",
     "numeric_targets",
     "seed_of",
@@ -114,8 +116,14 @@ def feature_names(X: Any) -> np.ndarray | None:
     return np.asarray(columns, dtype=object)
 
 
-def check_features(estimator: Any, X: Any) -> None:
-    """Raise ValueError if X has not as many columns as the estimator was fitted with."""
+def check_features(estimator: Any, data: Any, X: Any) -> None:
+    """Raise ValueError if the columns (of `data`, checked: X) are not those of the fit."""
+    names, fitted = feature_names(data), getattr(estimator, "feature_names_in_", None)
+    if names is not None and fitted is not None and list(names) != list(fitted):
+        raise ValueError(
+            "The feature names should match those that were passed during fit, in the same order: "
+            f"{list(fitted)}, got {list(names)}."
+        )
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
@@ -150,6 +158,8 @@ def _targets(estimator: Any, y: Any, *, columns: bool) -> np.ndarray:
 def numeric_targets(estimator: Any, y: Any) -> np.ndarray:
     """Return regression targets as float array, shape (n,) or (n, outputs)."""
     array = _as_array(_targets(estimator, y, columns=True), "y").astype(np.float64)
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise ValueError(f"Found array with 0 target(s) (shape={array.shape}) in y.")
     _check_finite(array, "y")
     return array
 
@@ -170,17 +180,33 @@ def class_targets(estimator: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
                 "Unknown label type: continuous. Maybe you are trying to fit a classifier, which "
                 "expects discrete classes on a regression target with continuous values."
             )
-    if array.dtype.kind == "O" and any(
-        not isinstance(label, str | numbers.Real) for label in array
-    ):
-        raise ValueError("Unknown label type: unknown. Labels must be numbers or strings.")
+    if array.dtype.kind == "O":
+        if any(not isinstance(label, str | numbers.Real) for label in array):
+            raise ValueError("Unknown label type: unknown. Labels must be numbers or strings.")
+        if len({isinstance(label, str) for label in array}) > 1:
+            raise ValueError("Mix of label input types (string and number)")
+        if any(label != label for label in array):
+            raise ValueError("Input y contains NaN.")
     classes, numbers_ = np.unique(array, return_inverse=True)
+    labels = numbers_.reshape(-1)
+    check_classes_count(None, classes, labels)
+    return classes, labels
+
+
+def check_classes_count(
+    weights: np.ndarray | None, classes: np.ndarray, labels: np.ndarray
+) -> None:
+    """Raise ValueError if fewer than two classes have samples that count."""
+    if weights is not None:
+        if not np.any(weights > 0):
+            raise ValueError("all samples have weight zero: at least one must count.")
+        classes = classes[np.unique(labels[weights > 0])]
     if len(classes) < 2:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but the data contains "
-            f"only one class: {classes[0]!r}"
+            f"only one class: {classes[:1].tolist()[0] if len(classes) else None!r}"
+            + ("" if weights is None else " (samples of weight zero do not count)")
         )
-    return classes, numbers_.reshape(-1)
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
@@ -231,6 +257,16 @@ def number(
             f"Got {value!r} instead."
         )
     return value
+
+
+def flag(estimator: Any, name: str) -> None:
+    """Raise ValueError if a parameter is neither true nor false."""
+    value = getattr(estimator, name)
+    if not isinstance(value, bool | np.bool_ | numbers.Integral):
+        raise ValueError(
+            f"The {name!r} parameter of {type(estimator).__name__} must be a bool. Got {value!r} "
+            "instead."
+        )
 
 
 def seed_of(random_state: Any) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from . import _sklearn
-from ._validation import check_features, check_matrix, feature_names, number, seed_of
+from ._validation import check_features, check_matrix, feature_names, flag, number, seed_of
 from .losses import Loss
 from .problem import Problem, balanced_rate, is_sparse
 from .solver import Check, Result, minimize
@@ -76,14 +76,10 @@ class LinearEstimator:
         """Check X and the common parameters; X as the solver wants it."""
         number(self, "tol", 0.0)
         number(self, "max_iter", 1, whole=True)
-        names = feature_names(X)
-        matrix = check_matrix(X)
-        self.n_features_in_ = int(matrix.shape[1])
-        if names is not None:
-            self.feature_names_in_ = names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return matrix
+        flag(self, "fit_intercept")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback must be callable or None, got {self.callback!r}")
+        return check_matrix(X)
 
     def _solve(
         self,
@@ -108,12 +104,14 @@ class LinearEstimator:
             counted = weights > 0  # a sample that does not count need not be visited
             X, y, weights = X[counted], y[counted], weights[counted]
         shift: np.ndarray | None = None
-        if self.fit_intercept and not is_sparse(X):
-            shift = np.average(X, axis=0, weights=weights).astype(X.dtype)
-            X = X - shift
         fitted = bool(self.fit_intercept)
-        rate = balanced_rate(X) if fitted else 1.0
-        problem = Problem(X, y.astype(X.dtype), loss, outputs, l1, l2, fitted, weights, rate)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if fitted and not is_sparse(X):
+                shift = np.average(X, axis=0, weights=weights).astype(X.dtype)
+                X = X - shift
+            rate = balanced_rate(X) if fitted else 1.0
+            problem = Problem(X, y.astype(X.dtype), loss, outputs, l1, l2, fitted, weights, rate)
+            _check_range(problem)
         coef = intercept = None
         if start is not None:
             coef, intercept = start
@@ -145,6 +143,8 @@ class LinearEstimator:
         else:
             far = f"the relative gradient is {last.relative:.2g}"
         advice = "increase max_iter or tol"
+        if self.step_size != "auto" and not np.isfinite(last.relative):
+            advice = "take a smaller step_size, or 'auto'"
         scales = problem.column_scales[problem.column_scales > 0]
         spread = scales.max() / scales.min() if len(scales) else 1.0
         if spread > 10:
@@ -159,16 +159,24 @@ class LinearEstimator:
             stacklevel=4,
         )
 
-    def _previous(self, outputs: int) -> tuple[np.ndarray, np.ndarray] | None:
+    def _previous(self, outputs: int, features: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Where a warm start begins, if there is such a place."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
         coef = np.atleast_2d(self.coef_)
-        if coef.shape != (outputs, self.n_features_in_):
+        if coef.shape != (outputs, features) or not np.isfinite(coef).all():
             return None
-        return coef, np.broadcast_to(np.asarray(self.intercept_, coef.dtype), (outputs,))
+        intercept = np.broadcast_to(np.asarray(self.intercept_, coef.dtype), (outputs,))
+        return (coef, intercept) if np.isfinite(intercept).all() else None
 
-    def _finish_fit(self, results: list[Result]) -> None:
+    def _finish_fit(self, X: Any, features: int, results: list[Result]) -> None:
+        """Set what all have in common; a fit that was interrupted has changed nothing."""
+        names = feature_names(X)
+        self.n_features_in_ = features
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self.n_iter_ = max(result.epochs for result in results)
         self.converged_ = all(result.converged for result in results)
         self.histories_: list[list[Check]] = [result.history for result in results]
@@ -186,7 +194,7 @@ class LinearEstimator:
                 "appropriate arguments before using this estimator."
             )
         matrix = check_matrix(X)
-        check_features(self, matrix)
+        check_features(self, X, matrix)
         return np.asarray(matrix @ self.coef_.T) + self.intercept_
 
     def convergence_plot(self, against: str = "passes", **options: Any) -> Any:
@@ -194,3 +202,26 @@ class LinearEstimator:
         from .plotting import convergence_plot
 
         return convergence_plot({type(self).__name__: self.history_}, against, **options)
+
+
+def _check_range(problem: Problem) -> None:
+    """Refuse what the squares of the data, or a penalty, would turn into infinity.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not np.isfinite(problem.lipschitz).all():
+        raise ValueError(
+            f"Input X contains values whose squares are too large for {problem.dtype!r}: scale the "
+            "data (sklearn.preprocessing.StandardScaler or MaxAbsScaler)."
+        )
+    if not np.isfinite(problem.null):
+        raise ValueError(
+            f"Input y contains values whose squares are too large for {problem.dtype!r}."
+        )
+    if not (np.isfinite(problem.l1) and np.isfinite(problem.l2)):
+        raise ValueError(
+            f"The penalties l1={problem.l1:g} and l2={problem.l2:g} of the mean loss must be "
+            "finite: increase C, decrease alpha, or scale sample_weight up."
+        )

@@ -14,7 +14,13 @@ from typing import Any, Self
 import numpy as np
 
 from . import _sklearn
-from ._validation import check_same_length, check_weights, class_targets, number
+from ._validation import (
+    check_classes_count,
+    check_same_length,
+    check_weights,
+    class_targets,
+    number,
+)
 from .base import LinearEstimator
 from .losses import Logistic, Loss, SmoothedHinge, Softmax
 from .solver import Result
@@ -57,14 +63,16 @@ class _Classifier(LinearEstimator):
         check_same_length(matrix, labels)
         weights = check_weights(sample_weight, len(labels))
         weights = self._class_weighted(weights, classes, labels)
+        check_classes_count(weights, classes, labels)
         total = float(len(labels)) if weights is None else float(weights.sum())
-        strength = 0.0 if np.isinf(C) else 1 / (C * total)
-        l1, l2 = strength * ratio, strength * (1 - ratio)
-        self.classes_ = classes
+        scale = C * total
+        strength = 1 / scale if scale > 0 else np.inf
+        l1 = strength * ratio if ratio > 0 else 0.0
+        l2 = strength * (1 - ratio) if ratio < 1 else 0.0
         many = len(classes) > 2
         split = many and self._one_model_per_class()
         outputs = len(classes) if many else 1
-        start = self._previous(outputs)
+        start = self._previous(outputs, matrix.shape[1])
         loss = self._loss(len(classes))
         results: list[Result] = []
         for k in range(outputs if split else 1):
@@ -80,7 +88,8 @@ class _Classifier(LinearEstimator):
         if many and not split:
             # Softmax does not see a constant in all intercepts; of all solutions this one is told.
             self.intercept_ = self.intercept_ - self.intercept_.mean()
-        self._finish_fit(results)
+        self.classes_ = classes
+        self._finish_fit(X, matrix.shape[1], results)
         return self
 
     def _class_weighted(
@@ -111,6 +120,10 @@ class _Classifier(LinearEstimator):
             raise ValueError(
                 f"class_weight must be a dict, 'balanced', or None; got {self.class_weight!r}"
             )
+        if not np.all((per_class >= 0) & np.isfinite(per_class)):
+            raise ValueError(
+                f"class_weight must be finite and not negative; got {self.class_weight!r}"
+            )
         return base * per_class[labels]
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -126,8 +139,9 @@ class _Classifier(LinearEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the (weighted) share of correct labels."""
-        right = self.predict(X) == np.asarray(y).reshape(-1)
-        return float(np.average(right, weights=sample_weight))
+        y, predicted = np.asarray(y).reshape(-1), self.predict(X)
+        check_same_length(predicted, y)
+        return float(np.average(predicted == y, weights=check_weights(sample_weight, len(y))))
 
     def __sklearn_tags__(self) -> Any:
         return _sklearn.make_tags("classifier")

@@ -140,11 +140,17 @@ class Problem:
     @cached_property
     def column_scales(self) -> np.ndarray:
         """Root of the weighted mean square of each feature, shape (d,)."""
+        largest = abs(self.X).max(axis=0)
+        largest = largest.toarray().ravel() if is_sparse(self.X) else largest
+        # Relative to the largest entry no column's squares underflow: a tiny column is not zero.
+        unit = np.where(largest > 0, largest, 1).astype(self.dtype)
         if is_sparse(self.X):
-            squares = self.X.multiply(self.X).T @ self.shares
+            rows = np.repeat(self.shares, np.diff(self.X.indptr))
+            squares = rows * np.square(self.X.data / unit[self.X.indices], dtype=np.float64)
+            squares = np.bincount(self.X.indices, squares, self.features)
         else:
-            squares = np.square(self.X).T @ self.shares.astype(self.dtype)
-        return np.sqrt(np.asarray(squares, np.float64))
+            squares = np.square(self.X / unit).T @ self.shares.astype(self.dtype)
+        return unit * np.sqrt(np.asarray(squares, np.float64))
 
     @cached_property
     def null(self) -> float:

@@ -57,7 +57,7 @@ class _Regressor(LinearEstimator):
             l1,
             l2,
             weights,
-            self._previous(columns.shape[1]),
+            self._previous(columns.shape[1], matrix.shape[1]),
         )
         flat = targets.ndim == 1
         self.coef_ = result.coef[0] if flat else result.coef
@@ -65,7 +65,7 @@ class _Regressor(LinearEstimator):
             self.intercept_: Any = 0.0
         else:
             self.intercept_ = result.intercept[0] if flat else result.intercept
-        self._finish_fit([result])
+        self._finish_fit(X, matrix.shape[1], [result])
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -74,12 +74,20 @@ class _Regressor(LinearEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination R^2, averaged over targets."""
-        y = np.asarray(y, np.float64)
+        y = numeric_targets(self, y)
         predicted = self.predict(X)
-        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+        check_same_length(predicted, y)
+        y, predicted = y.reshape(len(y), -1), predicted.reshape(len(y), -1)
+        if y.shape != predicted.shape:
+            raise ValueError(
+                f"y_true and y_pred have different number of output ({y.shape[1]}!="
+                f"{predicted.shape[1]})"
+            )
+        weights = check_weights(sample_weight, len(y))
+        weights = np.ones(len(y)) if weights is None else weights
         mean = np.average(y, axis=0, weights=weights)
-        unexplained = weights @ np.square(y - predicted).reshape(len(y), -1)
-        total = weights @ np.square(y - mean).reshape(len(y), -1)
+        unexplained = weights @ np.square(y - predicted)
+        total = weights @ np.square(y - mean)
         ratio = np.where(total > 0, unexplained / np.where(total > 0, total, 1), unexplained > 0)
         return float(np.mean(1 - ratio))
 

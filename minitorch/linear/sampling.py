@@ -23,6 +23,8 @@ run is cut into calls.
 
 from __future__ import annotations
 
+import numbers
+
 import numpy as np
 
 from minitorch.random.addressed import addressed_bits, addressed_permutation
@@ -45,7 +47,9 @@ class Sampler:
     Attributes
     ----------
     L : float
-        What the step size is made of.
+        What the step size is made of: smoothness of the f_i with their l2 term.
+    loss_L : float
+        The same without the l2 term, for steps that take it in the proximal operator.
     scales : ndarray (n,) or None
         1 / (n p_i), for the kernel; None for ones.
     """
@@ -60,7 +64,8 @@ class Sampler:
         self._slots: np.ndarray | None = None
         self._words = np.empty(0, np.uint64)  # random ones drawn ahead, for element _first and on
         self._first = 0
-        self.L = float(problem.lipschitz.max()) + problem.l2
+        self.loss_L = float(problem.lipschitz.max())
+        self.L = self.loss_L + problem.l2
         constant = sampling == "curvature" and problem.loss.constant_curvature
         if sampling == "lipschitz" or constant:
             self.sampling = "lipschitz"
@@ -98,11 +103,13 @@ class Sampler:
         counts = np.maximum(np.rint(wanted * (_SLOTS * n / total)), 1).astype(np.int64)
         if counts.min() == counts.max():
             self._slots = self.scales = None
-            self.L = float(lipschitz.max()) + l2
+            self.loss_L = float(lipschitz.max())
+            self.L = self.loss_L + l2
             return
         self._slots = np.repeat(np.arange(n), counts)
         scales = len(self._slots) / (n * counts)
         self.scales = scales.astype(self.problem.dtype)
+        self.loss_L = float((lipschitz * scales).max())
         self.L = float(((lipschitz + l2) * scales).max())
 
     def draw(self, epoch: int, epochs: int) -> np.ndarray:
@@ -134,7 +141,7 @@ def step_size(rule: str | float, L: float, mu: float, n: int) -> float:
     rule : {"auto", "1/(3L)", "1/(2(mu n+L))"} or float
         The paper's two rules (Defazio et al. 2014, section 2), or "auto": 1/(2L).
     L, mu : float
-        Smoothness of the f_i (see the table above), and their strong convexity: l2.
+        Smoothness of the f_i (see the table above; positive), and their strong convexity: l2.
     n : int
         Number of samples.
     """
@@ -143,10 +150,11 @@ def step_size(rule: str | float, L: float, mu: float, n: int) -> float:
             raise ValueError(
                 f"step_size must be a number or one of {', '.join(STEP_SIZES)}, got {rule!r}"
             )
-        L = max(L, float(np.finfo(np.float32).tiny))  # all rows zero: any step is right
         if rule == "1/(3L)":
             return 1 / (3 * L)
         return 1 / (2 * (mu * n + L)) if rule == "1/(2(mu n+L))" else 1 / (2 * L)
-    if not (rule > 0 and np.isfinite(rule)):
-        raise ValueError(f"step_size must be positive, got {rule}")
+    if not (isinstance(rule, numbers.Real) and rule > 0 and np.isfinite(rule)):
+        raise ValueError(
+            f"step_size must be a positive number or one of {', '.join(STEP_SIZES)}, got {rule!r}"
+        )
     return float(rule)

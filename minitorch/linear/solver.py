@@ -13,7 +13,7 @@ back to the last check and trusts the measurement less, down to the bound of the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,13 +24,15 @@ from minitorch import _core
 from . import sampling as rules
 from .certificate import Certificate, certify
 from .plain import State, saga_steps, shrinkage
-from .problem import Evaluation, Problem
+from .problem import Evaluation, Problem, is_sparse
 from .sampling import Sampler
 
 __all__ = ["Check", "Result", "minimize"]
 
 # Between checks: on small data a check costs as much as so many steps.
 _LEAST_STEPS, _LEAST_EPOCHS = 2048, 16
+# Between two looks at pending signals: so many multiplications, about a tenth of a second.
+_PORTION = 10**8
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ def minimize(
     guarded, trust = step_size == "auto", 1.0
     result = Result(state.coef, state.intercept, False)
     good: _Good | None = None
-    epoch, passes, step = 0, 0, _step(step_size, sampler, 1.0)
+    epoch, passes, step = 0, 0, _step(step_size, sampler, 1.0, l2_step)
     while True:
         with np.errstate(over="ignore", invalid="ignore"):  # a run that diverged is caught below
             at = problem.evaluate(state.coef, state.intercept)
@@ -194,7 +196,8 @@ def minimize(
         stopped = callback is not None and bool(callback(check))
         result.converged = certificate.relative <= tol
         if result.converged or stopped or epoch >= max_epochs:
-            if good is not None and guarded and good.is_better_than(certificate, eps):
+            worse = good is not None and guarded and good.is_better_than(certificate, eps)
+            if good is not None and worse and not result.converged:
                 good.restore(problem, state)
                 seconds = time.perf_counter() - start
                 last = Check.of(good.certificate, epoch, passes, seconds, step)
@@ -211,20 +214,39 @@ def minimize(
                 state.refresh(problem, at.slopes, at.gradient, at.gradient_intercept)
             sampler.learn(good=True)
             sampler.adapt(at.slopes)
-        step = _step(step_size, sampler, trust)
+        step = _step(step_size, sampler, trust, l2_step)
         least = min(_LEAST_STEPS // problem.samples, _LEAST_EPOCHS)
         epochs = check_every or max(1, epoch // 4, least)
         epochs = min(epochs, max_epochs - epoch)
-        indices = sampler.draw(epoch, epochs)
         run = _run_native if kernel == "native" else _run_plain
-        run(problem, state, indices, step, sampler.scales, l2_step, checked=epoch > 0)
+        for indices in _portions(problem, sampler, epoch, epochs):
+            run(problem, state, indices, step, sampler.scales, l2_step, checked=epoch > 0)
         epoch += epochs
         passes += epochs
 
 
-def _step(rule: str | float, sampler: Sampler, trust: float) -> float:
+def _step(rule: str | float, sampler: Sampler, trust: float, l2_step: str) -> float:
+    # A proximal step is stable however strong the penalty. Were l2 part of L, a strong one would
+    # make all steps short, also that of the intercept, which it does not hold.
+    smoothness = sampler.loss_L if rule == "auto" and l2_step == "proximal" else sampler.L
     problem = sampler.problem
-    return trust * rules.step_size(rule, sampler.L, problem.l2, problem.samples)
+    smoothness = max(smoothness, float(np.finfo(problem.dtype).tiny))  # rows of zeros
+    return trust * rules.step_size(rule, smoothness, problem.l2, problem.samples)
+
+
+def _portions(problem: Problem, sampler: Sampler, epoch: int, epochs: int) -> Iterator[np.ndarray]:
+    """Yield the indices of these epochs, in portions of a fraction of a second each.
+
+    Between portions Python sees signals, so that Ctrl-C need not wait for the next check; and the
+    indices of a long run never lie in memory all at once.
+    """
+    numbers = problem.X.nnz if is_sparse(problem.X) else problem.X.size
+    work = problem.outputs * numbers + 16 * problem.samples  # of one epoch
+    together, steps = max(1, _PORTION // work), max(1, _PORTION * problem.samples // work)
+    for first in range(epoch, epoch + epochs, together):
+        indices = sampler.draw(first, min(together, epoch + epochs - first))
+        for start in range(0, len(indices), steps):
+            yield indices[start : start + steps]
 
 
 def _run_plain(

@@ -57,6 +57,11 @@ class FlatParameters:
         found = False
         for param, group, where in self.entries:
             grad = param.grad
+            if param._array.size != where.stop - where.start:
+                raise RuntimeError(
+                    f"a parameter had {where.stop - where.start} elements when the optimizer was "
+                    f"made and has shape {tuple(param.shape)}: make another optimizer"
+                )
             if grad is None:
                 out[where] = 0.0
             else:

@@ -200,6 +200,7 @@ def test_errors():
         ({"mode": "fast"}, "mode must be"),
         ({"percentile": 101}, "percentile"),
         ({"top_k": 0}, "top_k"),
+        ({"top_k": 1.5}, "top_k must be a whole number"),
         ({"num_iters": -1}, "num_iters"),
         ({"target": 2}, "target 2"),
         ({"names": ["a"]}, "1 names for 9 units"),
@@ -213,8 +214,21 @@ def test_errors():
         interpret.agglomerate(model, minitorch.tensor(np.zeros((4, 2), int)))
     with pytest.raises(ValueError, match="knows words and square blocks"):
         interpret.agglomerate(*_image(), units=np.arange(144).reshape(12, 12), mode="reference")
-    with pytest.raises(TypeError, match="unexpected keyword"):
+    with pytest.raises(TypeError, match="'cd' has no option 'samples'; it has: bias, lstm_bias"):
         interpret.agglomerate(model, ids, samples=3)
+    with pytest.raises(TypeError, match=r"number of a class, not 1\.0"):
+        interpret.agglomerate(model, ids, 1.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"top_k": 1}, {"mode": "reference"}])
+@pytest.mark.parametrize("method", ["cd", "occlusion", "shapley"])
+def test_scores_that_cannot_be_ranked(method, options):
+    """A nan in the weights is named; in the row of another class it does no harm."""
+    model, x = nn.Linear(6, 3), minitorch.ones(1, 6)
+    model.weight.data[0, 2] = float("nan")
+    with pytest.raises(ValueError, match="scores that are not finite"):
+        interpret.agglomerate(model, x, 0, method=method, **options)
+    _is_a_hierarchy(interpret.agglomerate(model, x, 1, method=method, **options))
 
 
 # -- the tree itself -----------------------------------------------------------------------------

@@ -196,6 +196,15 @@ def test_arguments():
         interpret.cd(model, x, (None,))
     with pytest.raises(ValueError, match="1 inputs need as many masks"):
         interpret.cd(model, x, (np.ones(3), np.ones(3)))
+    for mask, message in (
+        (np.array([255, 0, 0], np.uint8), "goes from 0 to 255"),
+        ([1, -1, 0], "goes from -1 to 1"),
+        ([1.0, np.nan, 0.0], "nan or inf"),
+        (["a", "b", "c"], "a mask holds numbers"),
+        (np.ones((0, 2, 3)), "there are no masks"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            interpret.cd(model, x, mask)
 
 
 def test_watching_ends_with_an_error_and_does_not_nest():

@@ -159,6 +159,15 @@ def test_occlusion_of_texts_and_of_several_blobs():
     assert len(tree.steps[-1].scores) == 1
 
 
+def test_no_device_to_name():
+    """Scores of images default to device "cuda", and fail on a machine that has none."""
+    data = acd_models.arrays("acd_agg2d_model")
+    image = minitorch.tensor(data["im"])[None, None]
+    for mode in ("paper", "reference"):
+        tree = interpret.agglomerate(acd_models.small_cnn(data), image, 0, block=4, mode=mode)
+        assert_allclose(tree.logits, data["logits"], rtol=1e-12)
+
+
 def test_integrated_gradients_of_images():
     """The points on the way are never written: gradients are taken at uninitialised memory."""
     data = acd_models.arrays("acd_agg2d_model")

@@ -251,6 +251,13 @@ def test_finite_differences_through_given_masks(kind: str) -> None:
     assert minitorch.autograd.gradcheck(lambda *values: net(values[0], masks=None)[0], (x,))
 
 
+def test_masks_of_one_sequence_may_be_lists() -> None:
+    net, x = nn.ZoneoutLSTM(3, 2), minitorch.ones(3, 3)
+    mask = [[1, 0], [0, 1], [1, 1]]
+    batched, _ = net(x[:, None], masks=[np.array(mask)[:, None]])
+    assert net(x, masks=[(mask, mask)])[0].tolist() == batched[:, 0].tolist()
+
+
 @pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan"), True])
 def test_rates_that_are_no_probabilities_raise(rate: float) -> None:
     with pytest.raises(ValueError, match="zoneout_cell has to be a probability between 0 and 1"):
@@ -271,6 +278,11 @@ def test_masks_that_do_not_fit_raise() -> None:
         net(x, masks=[np.ones((4, 2, 4)), None])
     with pytest.raises(ValueError, match="1 where the old value is kept and 0 elsewhere"):
         net(x, masks=[np.full((5, 2, 4), 0.5), None])
+    pair = (np.ones((5, 2, 4)),) * 2
+    with pytest.raises(ValueError, match=r"masks\[0\] must be a pair .*3 of them"):
+        net(x, masks=[(*pair, pair[0]), None])
+    with pytest.raises(ValueError, match=r"must be a pair .* one array"):
+        nn.ZoneoutLSTMCell(3, 4)(x[0], masks=np.ones((2, 4)))  # rows are no pair
     with pytest.raises(ValueError, match="needs one rate"):
         nn.ZoneoutLSTM(3, 4, zoneout_cell=0.5, shared_mask=True)
     with pytest.raises(ValueError, match="exclude each other"):

@@ -22,7 +22,7 @@ import common
 
 import minitorch as torch
 import minitorch.distributed as dist
-from minitorch import datasets, nn, profiler
+from minitorch import datasets, interpret, nn, profiler
 from minitorch.nn.parallel import DistributedDataParallel
 from minitorch.optim.lr_scheduler import CosineAnnealingLR
 from minitorch.utils.data import DataLoader, TensorDataset
@@ -62,13 +62,14 @@ def mlp() -> nn.Module:
 MODELS = {"cnn": cnn, "mlp": mlp}
 
 
-def load_data(name: str, limit: int | None) -> tuple[TensorDataset, TensorDataset]:
-    """Return training and held-out images; with `limit`, so many of each, of all classes."""
+def load_data(name: str, limit: int | None) -> datasets.Split:
+    """Return a data set; with `limit`, so many images of each part, of all classes."""
     try:
         split = datasets.load(name)
     except FileNotFoundError as error:
         raise SystemExit(str(error)) from error
-    return thinned(split.train, limit), thinned(split.test, limit)
+    train, test = (thinned(part, limit) for part in (split.train, split.test))
+    return split._replace(train=train, test=test)
 
 
 def thinned(data: TensorDataset, limit: int | None) -> TensorDataset:
@@ -118,7 +119,8 @@ def train_epoch(ddp: nn.Module, loader: DataLoader, optimizer: Any, after_step: 
 def main(rank: int, args: argparse.Namespace) -> common.Summary:
     """Train and evaluate; every rank runs this."""
     share = common.share_of_batch(args)
-    train, held_out = load_data(args.data, args.limit)
+    split = load_data(args.data, args.limit)
+    train, held_out = split.train, split.test
     sampler = DistributedSampler(train, shuffle=True, seed=args.seed)
     loader = DataLoader(train, batch_size=share, sampler=sampler)
 
@@ -177,6 +179,9 @@ def main(rank: int, args: argparse.Namespace) -> common.Summary:
                 f"{evaluation[0]:.4f}  accuracy {evaluation[1]:.2%}"
             )
         recording.close()
+    model_file = common.model_file(args)
+    if model_file is not None and rank == 0:
+        interpret.save_model(model_file, model, split.classes, data=args.data)
     summary = summarize(args, ddp, evaluation, rate.per_second)
     summary.values["training_loss"] = loss.value  # of this rank, in the last epoch
     summary.rows.append(("time", f"{time.perf_counter() - began:.1f} s"))
@@ -205,6 +210,7 @@ def summarize(
             ("throughput", f"{images_per_second.item():.0f} images/s over {world} rank(s)"),
             *common.communication_rows(ddp),
             ("checkpoint", common.where(args.checkpoint)),
+            ("model, for minitorch interpret", common.where(common.model_file(args))),
             ("timeline, for ui.perfetto.dev", common.where(args.trace)),
         ],
         values={
@@ -229,6 +235,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     out.add_argument("--model", choices=sorted(MODELS), default="cnn")
     out.add_argument("--data", choices=["mnist-subset", "fashion-mnist"], default="mnist-subset")
+    common.add_save(out)
     text = "use only N images of each part"
     out.add_argument("--limit", type=common.positive_int, metavar="N", help=text)
     return out

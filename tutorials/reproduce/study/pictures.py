@@ -43,6 +43,7 @@ def _curves(tasks: Sequence[Mapping[str, Any]]) -> Figure:
     for axes, task in zip(panels, tasks, strict=True):
         factor = task["factor"]
         same_unit = factor == 1.0  # else the training loss is in another unit than the errors
+        shown: list[np.ndarray] = []
         for method, content in task["methods"].items():
             if not content["runs"]:
                 continue
@@ -50,6 +51,7 @@ def _curves(tasks: Sequence[Mapping[str, Any]]) -> Figure:
             valid = factor * np.array([run["valid_curve"] for run in content["runs"]])
             epochs = np.arange(1, valid.shape[1] + 1)
             label = _label(method, content["rates"])
+            shown.append(valid[:, len(epochs) // 10 :])
             axes.plot(epochs, valid.mean(axis=0), color=colour, label=label)
             axes.fill_between(
                 epochs, valid.min(axis=0), valid.max(axis=0), color=colour, alpha=0.2, lw=0
@@ -58,6 +60,8 @@ def _curves(tasks: Sequence[Mapping[str, Any]]) -> Figure:
                 train = np.array([run["train_curve"] for run in content["runs"]])
                 axes.plot(epochs, train.mean(axis=0), ":", color=colour)
         axes.set(title=task["title"], xlabel="epoch", ylabel=task["unit"])
+        # The first epochs fall steeply, and would leave no room for the differences.
+        axes.set_ylim(top=1.02 * max(late.max() for late in shown))
         axes.legend()
     return figure
 
@@ -72,7 +76,9 @@ def _gradients(gradients: Mapping[str, Any]) -> Figure:
             label = _label(method, content["rates"])
             axes.plot(norms / np.nansum(norms), color=_COLOURS[method], label=label)
         axes.set(
-            title=f"‖∂L/∂{name}_t‖, one epoch", xlabel="time step t", ylabel="share of the sum"
+            title=f"‖∂L/∂{name}_t‖, summed over one epoch",
+            xlabel="time step t",
+            ylabel="share of the sum",
         )
         axes.set_yscale("log")
         axes.legend()

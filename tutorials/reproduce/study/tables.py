@@ -128,7 +128,12 @@ def markdown(results: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
             out += [_table(task, results["seeds"]), _versus(task), _tuning(task)]
     for name, caption in (
         ("curves", "Validation (solid) and training loss (dotted), means over seeds."),
-        ("gradients", "Gradient norms at every step, each curve divided by its sum."),
+        (
+            "gradients",
+            "How far the gradient of a loss at the last step reaches back: its norm at every step of "
+            "the permuted images, summed over the first epoch of training, each curve divided by its "
+            "sum.",
+        ),
     ):
         if name in pictures:
             out.append(f"![{caption}]({pictures[name]})\n\n{caption}")

@@ -13,7 +13,7 @@ The rooms: `arguments.py`, `launch.py` (how ranks start), `show.py` (what they p
 epoch, early stopping), `epochs.py` (the loop around them), `curves.py` (pictures of a run).
 """
 
-from .arguments import parser, path_or_none, positive_float, positive_int
+from .arguments import add_save, model_file, parser, path_or_none, positive_float, positive_int
 from .checkpoint import load_checkpoint, save_checkpoint
 from .counting import sum_over_ranks
 from .curves import draw_curves, sparkline
@@ -34,11 +34,13 @@ __all__ = [
     "Show",
     "Summary",
     "add_recurrent_arguments",
+    "add_save",
     "communication_rows",
     "data_parallel",
     "draw_curves",
     "launch",
     "load_checkpoint",
+    "model_file",
     "parser",
     "path_or_none",
     "positive_float",

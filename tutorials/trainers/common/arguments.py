@@ -59,6 +59,20 @@ def parser(
     return out
 
 
+def add_save(out: argparse.ArgumentParser) -> None:
+    """Add where the model goes that `minitorch interpret` reads; see :func:`model_file`."""
+    text = "model for `minitorch interpret`, or `none` (default: model.pt beside the checkpoint)"
+    file = {"type": path_or_none, "metavar": "FILE", "default": argparse.SUPPRESS}
+    out.add_argument("--save", help=text, **file)
+
+
+def model_file(args: argparse.Namespace) -> Path | None:
+    """Return where the model goes; nowhere if there is no checkpoint either, unless it is given."""
+    if hasattr(args, "save"):
+        return args.save
+    return None if args.checkpoint is None else args.checkpoint.with_name("model.pt")
+
+
 def positive_int(text: str) -> int:
     """For argparse."""
     value = int(text)

@@ -62,6 +62,17 @@ def checked_mask(mask: Any, shape: tuple[int, ...], name: str = "mask") -> np.nd
         ) from None
 
 
+def checked_pair(masks: Any, name: str = "masks") -> tuple[Any, Any]:
+    """Masks of cell and hidden state; raise unless there are two.
+
+    An array is refused: a batch of two would pass for a pair.
+    """
+    if not isinstance(masks, (tuple, list)) or len(masks) != 2:
+        found = f"{len(masks)} of them" if isinstance(masks, (tuple, list)) else "one array"
+        raise ValueError(f"{name} must be a pair (d_cell, d_hidden), but got {found}")
+    return masks[0], masks[1]
+
+
 def draw_mask(
     seed: int, call: int, stream: tuple[int, ...], shape: tuple[int, ...], rate: float
 ) -> np.ndarray:

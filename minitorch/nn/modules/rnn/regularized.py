@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import minitorch
-from minitorch.autograd import no_grad, wrap
+from minitorch.autograd import TensorBase, no_grad, wrap
 from minitorch.nn import functional as F
 from minitorch.nn.modules.rnn.base import RNNBase
 from minitorch.nn.modules.rnn.masks import (
@@ -39,6 +39,7 @@ from minitorch.nn.modules.rnn.masks import (
     VARIATIONAL,
     MaskedModule,
     checked_mask,
+    checked_pair,
     checked_rate,
 )
 from minitorch.nn.parameter import Parameter
@@ -211,7 +212,8 @@ class RegularizedRNN(MaskedModule, RNNBase):
         if self.mode != "LSTM":
             pair = (entry,)
         elif isinstance(entry, (tuple, list)):
-            pair = (entry[1], entry[0])
+            cell, hidden = checked_pair(entry, f"masks[{number}]")
+            pair = (hidden, cell)
         else:
             pair = (entry, entry)
         found: list[np.ndarray | None] = []
@@ -219,6 +221,8 @@ class RegularizedRNN(MaskedModule, RNNBase):
             if mask is None:
                 found.append(None)
                 continue
+            if not isinstance(mask, TensorBase):
+                mask = np.asarray(mask)
             if schedule.batch == 1 and len(mask.shape) == 2:
                 mask = mask.reshape(mask.shape[0], 1, mask.shape[1])
             shape = (len(schedule.sizes), schedule.batch, state.shape[1])

@@ -22,6 +22,7 @@ from minitorch.nn.modules.rnn.masks import (
     HIDDEN,
     MaskedModule,
     checked_mask,
+    checked_pair,
     checked_rate,
 )
 from minitorch.ops._typing import Tensor
@@ -198,7 +199,7 @@ class ZoneoutLSTMCell(_ZoneoutCell, LSTMCell):
 
         A mask is 1 where the old value is kept; None in place of one leaves it to the rate.
         """
-        given_cell, given_hidden = (None, None) if masks is None else masks
+        given_cell, given_hidden = (None, None) if masks is None else checked_pair(masks)
         old_h, old_c = state = self._initial(input, hx, lstm=True)
         new_h, new_c = self._advance("LSTM", input, state)
         drawn_rates = (
