@@ -10,6 +10,9 @@ namespace minitorch {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr const char* kShutDown =
+    "the engine was shut down: by destroy_process_group, or as the program ends. Whatever uses its "
+    "groups, like DistributedDataParallel, is to be built again after init_process_group";
 
 }  // namespace
 
@@ -67,7 +70,7 @@ void Core::shutdown() {
   transport_->wake();
   if (thread_.joinable()) thread_.join();
   const Moment moment(drive_mutex_, drive_requests_, *transport_);
-  if (pending_.load() != 0) fail_all(Error::kPlain, "the engine was shut down");
+  if (pending_.load() != 0) fail_all(Error::kPlain, kShutDown);
   if (pinned_.empty()) transport_->close();
 }
 
@@ -87,7 +90,7 @@ void Core::throw_error() {
         throw CollectiveError(error_);
     }
   }
-  if (stopped_) throw CollectiveError("the engine was shut down");
+  if (stopped_) throw CollectiveError(kShutDown);
 }
 
 // --- looking around ------------------------------------------------------------------------------

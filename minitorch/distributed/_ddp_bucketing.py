@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ._native import core
 
@@ -29,17 +32,29 @@ def bucket_limits(cap_mb: float | None, cap_mb_list: Sequence[float] | None) -> 
         One cap for all buckets; None: 25 MiB, and 1 MiB for the first bucket.
     cap_mb_list
         A cap for each bucket; takes precedence.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a cap is not a number, or negative or nan.
     """
+    if cap_mb_list is not None and not isinstance(cap_mb_list, Iterable):
+        raise TypeError(
+            "bucket_cap_mb_list must be a list of numbers (MiB), got "
+            f"{type(cap_mb_list).__name__}; for one cap pass bucket_cap_mb"
+        )
     if cap_mb_list:
-        caps: list[float] = list(cap_mb_list)
+        name, caps = "bucket_cap_mb_list", list(cap_mb_list)
     elif cap_mb is None:
-        caps = [DEFAULT_FIRST_BUCKET_MB, DEFAULT_BUCKET_CAP_MB]
+        return [DEFAULT_FIRST_BUCKET_MB * MIB, DEFAULT_BUCKET_CAP_MB * MIB]
     else:
-        caps = [cap_mb]
+        name, caps = "bucket_cap_mb", [cap_mb]
     for cap in caps:
+        if not isinstance(cap, (int, float, np.number)):
+            raise TypeError(f"{name}: a cap must be a number (MiB), got {cap!r}")
         if not cap >= 0:
-            raise ValueError(f"bucket_cap_mb must not be negative, got {cap}")
-    return [int(cap * MIB) for cap in caps]
+            raise ValueError(f"{name}: a cap must not be negative or nan, got {cap}")
+    return [int(min(cap * MIB, _NO_LIMIT)) for cap in caps]
 
 
 def first_assignment(

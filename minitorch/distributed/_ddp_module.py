@@ -136,16 +136,23 @@ def member_of(process_group: ProcessGroup | None) -> ProcessGroup:
 
     Raises
     ------
+    TypeError
+        If it is no group.
     ValueError
         If this rank does not belong to it.
     """
-    from .process_group import ProcessGroup
+    from .process_group import ProcessGroup, outsider
 
     if process_group is None:
         return default_group()
-    if not isinstance(process_group, ProcessGroup):  # what new_group gives to outsiders
+    if isinstance(process_group, ProcessGroup):
+        return process_group
+    if outsider(process_group):
         raise ValueError(
             "DistributedDataParallel: this rank is not a member of process_group. Construct it on "
             "the ranks of the group only."
         )
-    return process_group
+    raise TypeError(
+        "DistributedDataParallel: process_group must be what new_group returns, or None for the "
+        f"default group, got {type(process_group).__name__}"
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from minitorch.nn import Module
+
 from ._ddp_mixed_precision import _MixedPrecision
 
 # Argument -> (the value that asks for nothing, why any other is refused).
@@ -14,6 +16,13 @@ _NOT_SUPPORTED = {
         "it saves kernel launches on a GPU; gradient_as_bucket_view=True saves the copy",
     ),
 }
+
+
+def require_module(module: Any) -> None:
+    """Raise a TypeError unless there is a module to wrap."""
+    if not isinstance(module, Module):
+        got = repr(module) if isinstance(module, type) else type(module).__name__
+        raise TypeError(f"DistributedDataParallel: module must be an nn.Module, got {got}")
 
 
 def refuse_unsupported(*, device_ids: Any, output_device: Any, **arguments: Any) -> None:

@@ -5,7 +5,7 @@ Each is given once per wrapper, costs no communication, and says what to do:
 * a gradient arrives in a backward that no forward of the wrapper has armed: a second backward, or
   a forward of ``ddp.module``;
 * ``autograd.grad`` returns gradients of managed parameters;
-* a parameter is frozen or unfrozen after it was wrapped;
+* a parameter is frozen or unfrozen after it was wrapped (all of them frozen is fine);
 * backward ran with ``create_graph=True``.
 
 Not a reason: a backward whose forward ran under ``no_sync``, a gradient that another wrapper of the
@@ -66,7 +66,10 @@ class Watch:
         reducer = self._reducer()
         assert reducer is not None
         frozen = self._where(now, was=True)
-        if frozen and not (reducer.find_unused_parameters and not reducer.static_graph):
+        # With everything frozen no backward begins here, and nothing waits: so a generator is
+        # trained through a discriminator.
+        waits = any(parameter._requires_grad for parameter in reducer.parameters)
+        if frozen and waits and not (reducer.find_unused_parameters and not reducer.static_graph):
             self._once(
                 "freeze",
                 f"{frozen} required grad when DistributedDataParallel was built and does not any "

@@ -39,7 +39,7 @@ from ._ddp_graph import find_tensors
 from ._ddp_join import UnevenInputs, begin_forward
 from ._ddp_logging import logging_data
 from ._ddp_module import member_of
-from ._ddp_options import check_mixed_precision, refuse_unsupported
+from ._ddp_options import check_mixed_precision, refuse_unsupported, require_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,6 +150,7 @@ class DistributedDataParallel(Building, Accumulation, BufferSync, UnevenInputs):
     ) -> None:
         super().__init__()
         UnevenInputs.__init__(self)
+        require_module(module)
         refuse_unsupported(
             device_ids=device_ids,
             output_device=output_device,

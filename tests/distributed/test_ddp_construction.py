@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from distributed.ddp_cases import DDP, F64, Scale, a, grad, run, same_on_all
+from distributed.ddp_cases import DDP, F64, Branches, Scale, a, grad, run, same_on_all
 
 import minitorch as torch
 import minitorch.distributed as dist
@@ -163,6 +163,58 @@ def test_devices_are_refused_in_pytorchs_words(arguments):
         ValueError, match="only work with single-device/multiple-device GPU modules or CPU modules"
     ):
         DDP(Scale(), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "stem"),
+    [
+        ({"bucket_cap_mb": "25"}, TypeError, "bucket_cap_mb: a cap must be a number .* got '25'"),
+        ({"bucket_cap_mb": float("nan")}, ValueError, "bucket_cap_mb: a cap must not be"),
+        ({"bucket_cap_mb_list": 3}, TypeError, "bucket_cap_mb_list must be a list"),
+        ({"bucket_cap_mb_list": [1, -1]}, ValueError, "bucket_cap_mb_list: a cap must not be"),
+        ({"process_group": "WORLD"}, TypeError, "process_group must be what new_group returns"),
+        ({"module": Scale}, TypeError, "module must be an nn.Module, got <class"),
+        ({"module": None}, TypeError, "module must be an nn.Module, got NoneType"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(arguments, error, stem):
+    def rank(r):
+        with pytest.raises(error, match=stem):
+            DDP(**{"module": Scale(), **arguments})
+
+    run(rank, 1)
+
+
+@pytest.mark.parametrize("cap", [0, 1e30, float("inf")])
+def test_any_cap_that_is_not_negative_is_fine(cap):
+    def rank(r):
+        ddp = DDP(Branches(), bucket_cap_mb=cap)
+        for _ in range(2):
+            ddp.zero_grad()
+            ddp(a(r)).sum().backward()
+        return grad(ddp.module.p), len(
+            ddp._get_ddp_logging_data()["rebuilt_bucket_sizes"].split(",")
+        )
+
+    assert run(rank) == [(1.5, 1 if cap else 2)] * 2
+
+
+def test_after_destroying_its_group_a_wrapper_says_to_wrap_again():
+    def rank(r):
+        ddp = DDP(Scale())
+        loss = ddp(a(r)).sum()
+        dist.destroy_process_group()
+        with pytest.raises(RuntimeError, match=r"shut down.*again after init_process_group"):
+            loss.backward()
+        dist.init_process_group()
+        ddp._remove_autograd_hooks()
+        module = ddp.module
+        module.zero_grad()
+        again = DDP(module)
+        again(a(r)).sum().backward()
+        return grad(module.p)
+
+    assert run(rank) == [1.5] * 2
 
 
 def test_negative_cap_and_deprecated_flag():

@@ -212,6 +212,31 @@ def test_freeze_after_wrapping_warns_at_forward_and_raises_at_the_step():
     assert all("wrap the module again after freezing" in text for text in texts)
 
 
+def test_a_frozen_discriminator_passes_gradients_on_without_a_warning():
+    """All parameters of a wrapper are frozen while another one is trained through it."""
+
+    def rank(r):
+        generator, discriminator = DDP(Scale(2.0)), DDP(Scale(3.0))
+        optimizers = [
+            torch.optim.SGD(ddp.parameters(), lr=0.1) for ddp in (generator, discriminator)
+        ]
+        found = []
+        for _ in range(2):
+            discriminator.module.p.requires_grad_(False)
+            optimizers[0].zero_grad()
+            discriminator(generator(a(r))).sum().backward()
+            found.append(grad(generator.module.p))
+            discriminator.module.p.requires_grad_(True)
+            optimizers[1].zero_grad()
+            discriminator(a(r)).sum().backward()
+            found.append(grad(discriminator.module.p))
+        for optimizer in optimizers:
+            optimizer.step()
+        return found
+
+    assert quiet(rank) == [[4.5, 1.5] * 2] * 2
+
+
 @pytest.mark.filterwarnings("ignore:find_unused_parameters=True was specified")
 def test_freeze_with_find_unused_parameters_is_fine():
     def rank(r):
