@@ -249,15 +249,15 @@ def __getattr__(name: str) -> Any:
 
         return DistributedDataParallel
     if name == "GradBucket":
-        from ._ddp_hooks import GradBucket
+        from ._ddp.hooks import GradBucket
 
         return GradBucket
     if name == "BuiltinCommHookType":
-        from ._ddp_builtin_hooks import BuiltinCommHookType
+        from ._ddp.builtin_hooks import BuiltinCommHookType
 
         return BuiltinCommHookType
     if name == "_compute_bucket_assignment_by_size":
-        from ._ddp_bucketing import compute_bucket_assignment_by_size
+        from ._ddp.bucketing import compute_bucket_assignment_by_size
 
         return compute_bucket_assignment_by_size
     raise AttributeError(f"module 'minitorch.distributed' has no attribute {name!r}")

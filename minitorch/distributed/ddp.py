@@ -14,12 +14,8 @@ Cost: at construction one all-gather of 24 bytes and the model's bytes broadcast
 buffers' bytes broadcast; per backward one ring all-reduce per bucket, 2 (W-1)/W of the gradients'
 bytes sent per rank.
 
-Next rooms: ``_ddp_module.py`` (what is wrapped), ``_ddp_reducer.py`` (gradients), ``csrc/reducer``
-(buckets and states), ``_ddp_buffer_sync.py`` and
-``_ddp_buffers.py`` (broadcasts),
-``_ddp_verify.py`` (do the ranks agree?), ``_ddp_graph.py`` (unused parameters),
-``_ddp_hooks.py`` (other ways to send), ``_ddp_join.py`` (uneven inputs), ``_ddp_logging.py`` (what
-it took).
+Next rooms: ``_ddp/`` (one for each part, listed in its ``__init__`` in the order of a step),
+``csrc/reducer`` (buckets and states).
 """
 
 from __future__ import annotations
@@ -29,24 +25,24 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.autograd import is_grad_enabled
 
-from ._ddp_accumulation import Accumulation
-from ._ddp_bucketing import bucket_limits
-from ._ddp_buffer_sync import BufferSync
-from ._ddp_building import Building
-from ._ddp_consistency import require_consistency
-from ._ddp_delayed import check_delayed
-from ._ddp_graph import find_tensors
-from ._ddp_join import UnevenInputs, begin_forward
-from ._ddp_logging import logging_data
-from ._ddp_module import member_of
-from ._ddp_options import check_mixed_precision, refuse_unsupported, require_module
+from ._ddp.accumulation import Accumulation
+from ._ddp.bucketing import bucket_limits
+from ._ddp.buffer_sync import BufferSync
+from ._ddp.building import Building
+from ._ddp.consistency import require_consistency
+from ._ddp.delayed import check_delayed
+from ._ddp.graph import find_tensors
+from ._ddp.join import UnevenInputs, begin_forward
+from ._ddp.logging import logging_data
+from ._ddp.module import member_of
+from ._ddp.options import check_mixed_precision, refuse_unsupported, require_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from minitorch.nn import Module, Parameter
 
-    from ._ddp_mixed_precision import _MixedPrecision
+    from ._ddp.mixed_precision import _MixedPrecision
     from .process_group import ProcessGroup
 
 __all__ = ["DistributedDataParallel"]
@@ -90,7 +86,7 @@ class DistributedDataParallel(Building, Accumulation, BufferSync, UnevenInputs):
         Parameters that are reduced together, apart from the buckets, when the gradient of the
         second argument arrives. Both or neither.
     mixed_precision : _MixedPrecision, optional
-        Compute and reduce in lower precision (``_ddp_mixed_precision.py``).
+        Compute and reduce in lower precision (``_ddp/mixed_precision.py``).
     skip_all_reduce_unused_params : bool
         Do not send buckets of which no parameter is used. All ranks must use the same parameters.
 
@@ -268,7 +264,7 @@ class DistributedDataParallel(Building, Accumulation, BufferSync, UnevenInputs):
         require_consistency(self.process_group, tensors)
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        """Return what the reducer did and what it took (see ``_ddp_logging.py``)."""
+        """Return what the reducer did and what it took (see ``_ddp/logging.py``)."""
         return logging_data(self)
 
     def _remove_autograd_hooks(self) -> None:

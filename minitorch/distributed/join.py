@@ -13,7 +13,7 @@ other ranks do, one round per iteration of theirs, so that every collective find
 
 Whatever communicates once per iteration can take part: it is a :class:`Joinable`, says so at the
 start of its iteration (``Join.notify_join_context(self)``), and its :class:`JoinHook` knows how to
-shadow it. DistributedDataParallel's is in ``_ddp_join.py``.
+shadow it. DistributedDataParallel's is in ``_ddp/join.py``.
 
 Cost per iteration: one all-reduce of 4 bytes; one more with ``throw_on_early_termination``.
 """

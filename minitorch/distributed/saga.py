@@ -35,7 +35,7 @@ from minitorch.optim.sag import SAG
 from minitorch.optim.saga import SAGA
 from minitorch.optim.svrg import SVRG
 
-from ._ddp_step_check import is_averaged
+from ._ddp.step_check import is_averaged
 from .collectives import all_reduce
 from .objects import all_gather_object
 from .process_group import ProcessGroup, ReduceOp, _get_default_group

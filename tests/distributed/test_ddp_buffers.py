@@ -9,7 +9,7 @@ from distributed.ddp_cases import DDP, run, same_on_all
 import minitorch as torch
 import minitorch.distributed as dist
 from minitorch import nn
-from minitorch.distributed._ddp_buffers import broadcast_coalesced
+from minitorch.distributed._ddp.buffers import broadcast_coalesced
 
 
 class Stateful(nn.Module):

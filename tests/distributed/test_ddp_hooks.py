@@ -8,7 +8,7 @@ from distributed.ddp_cases import DDP, Scale, a, grad, run, same_on_all
 import minitorch as torch
 import minitorch.distributed as dist
 from minitorch import nn
-from minitorch.distributed._ddp_hooks import GradBucket
+from minitorch.distributed._ddp.hooks import GradBucket
 from minitorch.distributed.futures import Future
 
 

@@ -15,7 +15,7 @@ from distributed.ddp_cases import DDP, Branches, Scale, arrays, batch, grad, mlp
 import minitorch as torch
 import minitorch.distributed as dist
 from minitorch import nn, optim
-from minitorch.distributed._ddp_logging import logging_data
+from minitorch.distributed._ddp.logging import logging_data
 from minitorch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, register_ddp_comm_hook
 from minitorch.distributed.algorithms.join import Join
 

@@ -26,7 +26,7 @@ import minitorch as torch
 import minitorch.distributed as dist
 from minitorch import nn
 from minitorch.distributed import _native
-from minitorch.distributed._ddp_buffers import broadcast_coalesced
+from minitorch.distributed._ddp.buffers import broadcast_coalesced
 from minitorch.utils.data import DataLoader, DistributedSampler
 
 

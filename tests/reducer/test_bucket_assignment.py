@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import minitorch as torch
-from minitorch.distributed._ddp_bucketing import compute_bucket_assignment_by_size
+from minitorch.distributed._ddp.bucketing import compute_bucket_assignment_by_size
 
 NO_LIMIT = 2**64 - 1
 

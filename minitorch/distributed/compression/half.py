@@ -23,7 +23,7 @@ from minitorch.dtypes import bfloat16, float16
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from minitorch.distributed._ddp_hooks import GradBucket
+    from minitorch.distributed._ddp.hooks import GradBucket
     from minitorch.distributed.futures import Future
     from minitorch.distributed.process_group import ProcessGroup
     from minitorch.tensor import Tensor

@@ -20,14 +20,14 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from minitorch.autograd.engine import queue_callback
-from minitorch.distributed._ddp_builtin_hooks import allreduce_hook
-from minitorch.distributed._ddp_step_check import stepping_on_averages
+from minitorch.distributed._ddp.builtin_hooks import allreduce_hook
+from minitorch.distributed._ddp.step_check import stepping_on_averages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from minitorch.autograd.graph import RemovableHandle
-    from minitorch.distributed._ddp_hooks import GradBucket
+    from minitorch.distributed._ddp.hooks import GradBucket
     from minitorch.distributed.ddp import DistributedDataParallel
     from minitorch.distributed.futures import Future
     from minitorch.nn import Module

@@ -15,10 +15,10 @@ __all__ = ["DistributedDataParallel"]
 
 _HOME = {
     "DistributedDataParallel": ("ddp", "DistributedDataParallel"),
-    "_BufferCommHook": ("_ddp_buffer_sync", "_BufferCommHook"),
-    "_BufferCommHookLocation": ("_ddp_buffer_sync", "_BufferCommHookLocation"),
-    "_MixedPrecision": ("_ddp_mixed_precision", "_MixedPrecision"),
-    "_find_tensors": ("_ddp_graph", "find_tensors"),
+    "_BufferCommHook": ("_ddp.buffer_sync", "_BufferCommHook"),
+    "_BufferCommHookLocation": ("_ddp.buffer_sync", "_BufferCommHookLocation"),
+    "_MixedPrecision": ("_ddp.mixed_precision", "_MixedPrecision"),
+    "_find_tensors": ("_ddp.graph", "find_tensors"),
 }
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from minitorch.distributed._ddp_builtin_hooks import noop_hook
+from minitorch.distributed._ddp.builtin_hooks import noop_hook
 
 __all__ = ["noop_hook"]

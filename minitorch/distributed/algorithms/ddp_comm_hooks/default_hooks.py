@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minitorch.distributed._ddp_builtin_hooks import allreduce_hook
+from minitorch.distributed._ddp.builtin_hooks import allreduce_hook
 from minitorch.distributed.compression.half import (
     bf16_compress_hook,
     bf16_compress_wrapper,

@@ -20,7 +20,7 @@ from minitorch.autograd.engine import queue_callback
 from minitorch.autograd.grad_mode import mode
 from minitorch.autograd.graph import accumulator_of, bump_version, wrap
 
-from ._ddp_weak import weak_method, when_backward_enters
+from .weak import weak_method, when_backward_enters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from minitorch.nn import Module, Parameter
     from minitorch.tensor import Tensor
 
-    from .process_group import ProcessGroup
+    from ..process_group import ProcessGroup
 
 
 def check_delayed(

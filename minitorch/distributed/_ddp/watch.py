@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any
 from minitorch.autograd.engine import queue_callback
 from minitorch.autograd.grad_mode import mode
 
-from ._ddp_step_check import open_passes
-from ._ddp_weak import weak_method, when_backward_enters
+from .step_check import open_passes
+from .weak import weak_method, when_backward_enters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from minitorch.tensor import Tensor
 
-    from ._ddp_reducer import GradientReducer
+    from .reducer import GradientReducer
 
 
 class Watch:

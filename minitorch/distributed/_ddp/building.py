@@ -5,19 +5,19 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, cast
 
-from ._ddp_delayed import DelayedAllReduce
-from ._ddp_hook_registration import HookRegistration
-from ._ddp_mixed_precision import LowPrecision, _MixedPrecision
-from ._ddp_module import WrappedModule
-from ._ddp_reducer import GradientReducer
-from ._ddp_sparse import sparse_parameters
-from ._ddp_step_check import guard_optimizers
-from .optim.in_backward import take_over
+from ..optim.in_backward import take_over
+from .delayed import DelayedAllReduce
+from .hook_registration import HookRegistration
+from .mixed_precision import LowPrecision, _MixedPrecision
+from .module import WrappedModule
+from .reducer import GradientReducer
+from .sparse import sparse_parameters
+from .step_check import guard_optimizers
 
 if TYPE_CHECKING:
     from minitorch.nn import Parameter
 
-    from .ddp import DistributedDataParallel
+    from ..ddp import DistributedDataParallel
 
 
 class Building(WrappedModule, HookRegistration):

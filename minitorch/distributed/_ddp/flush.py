@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from minitorch.autograd.grad_mode import mode
 
 if TYPE_CHECKING:
-    from ._ddp_reducer import GradientReducer
+    from .reducer import GradientReducer
 
 
 def flush(reducer: GradientReducer) -> None:
@@ -51,7 +51,7 @@ def flush(reducer: GradientReducer) -> None:
 def shadow_backward(reducer: GradientReducer) -> None:
     """Issue what a backward issues, with zeros; ``.grad`` stays as it is, also where it is a view.
 
-    See ``_ddp_join.py``.
+    See ``_ddp/join.py``.
     """
     core, slots = reducer._core, reducer._slots
     kept = []

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 from minitorch.autograd import no_grad
 from minitorch.tensor import Tensor
 
-from .collectives import all_reduce
+from ..collectives import all_reduce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from minitorch.nn import Module
 
-    from ._ddp_hooks import GradBucket
-    from .futures import Future
-    from .process_group import ProcessGroup
+    from ..futures import Future
+    from ..process_group import ProcessGroup
+    from .hooks import GradBucket
 
 
 @dataclass

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ._ddp_delayed import DelayedAllReduce
-    from ._ddp_reducer import GradientReducer
+    from .delayed import DelayedAllReduce
+    from .reducer import GradientReducer
 
 
 class Accumulation:

@@ -6,7 +6,7 @@ from typing import Any
 
 from minitorch.nn import Module
 
-from ._ddp_mixed_precision import _MixedPrecision
+from .mixed_precision import _MixedPrecision
 
 # Argument -> (the value that asks for nothing, why any other is refused).
 _NOT_SUPPORTED = {

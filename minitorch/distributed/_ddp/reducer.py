@@ -14,9 +14,9 @@ all.
 Cost per step and parameter: one hook call (about a microsecond), its bytes once through memory
 (twice without views), and its share of one all-reduce per bucket.
 
-Next rooms: ``ddp.py`` (when to arm), ``csrc/reducer/reducer.hpp`` (the states), ``_ddp_slots.py``
-(where gradients live), ``_ddp_flush.py`` (passes without a backward), ``_ddp_sparse.py`` (gradients
-of some rows), ``_ddp_watch.py`` (gradients that stay local), ``_ddp_hooks.py`` (other ways to
+Next rooms: ``ddp.py`` (when to arm), ``csrc/reducer/reducer.hpp`` (the states), ``_ddp/slots.py``
+(where gradients live), ``_ddp/flush.py`` (passes without a backward), ``_ddp/sparse.py`` (gradients
+of some rows), ``_ddp/watch.py`` (gradients that stay local), ``_ddp/hooks.py`` (other ways to
 send).
 """
 
@@ -30,15 +30,15 @@ from minitorch.autograd.engine import queue_callback
 from minitorch.autograd.grad_mode import mode
 from minitorch.autograd.graph import accumulator_of, bump_version, wrap
 
-from . import _ddp_flush
-from ._ddp_bucketing import first_assignment
-from ._ddp_graph import UnusedSearch
-from ._ddp_slots import Slots
-from ._ddp_sparse import SparseGradients
-from ._ddp_step_check import open_passes
-from ._ddp_watch import Watch
-from ._ddp_weak import weak_method, when_backward_enters
-from ._native import core
+from .._native import core
+from . import flush
+from .bucketing import first_assignment
+from .graph import UnusedSearch
+from .slots import Slots
+from .sparse import SparseGradients
+from .step_check import open_passes
+from .watch import Watch
+from .weak import weak_method, when_backward_enters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from minitorch.nn import Parameter
     from minitorch.tensor import Tensor
 
-    from ._ddp_hooks import BucketHook
-    from .futures import Future
-    from .process_group import ProcessGroup
+    from ..futures import Future
+    from ..process_group import ProcessGroup
+    from .hooks import BucketHook
 
 
 class GradientReducer:
@@ -337,7 +337,7 @@ class GradientReducer:
             bump_version(parameter._grad)
         return slot._array.nbytes
 
-    # -- in place of a backward: _ddp_flush.py -----------------------------------------------------
+    # -- in place of a backward: _ddp/flush.py -----------------------------------------------------
 
     def divide_by(self, ranks: int | None) -> None:
         """Divide the sum of gradients by ``ranks`` from here on; None: by the size of the group."""
@@ -345,11 +345,11 @@ class GradientReducer:
 
     def flush(self) -> None:
         """Average what has accumulated in ``.grad``, without a forward or backward."""
-        _ddp_flush.flush(self)
+        flush.flush(self)
 
     def shadow_backward(self) -> None:
         """Take part in a backward that other ranks run, contributing zeros."""
-        _ddp_flush.shadow_backward(self)
+        flush.shadow_backward(self)
 
     # -- the rest ----------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from minitorch.tensor import Tensor
 
-    from .process_group import ProcessGroup
+    from ..process_group import ProcessGroup
 
 _DIGEST_BYTES = 16
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.nn import Module
 
-from ._ddp_buffers import COALESCED_BYTES, broadcast_coalesced
-from ._ddp_verify import describe, verify_same_on_all_ranks
+from .buffers import COALESCED_BYTES, broadcast_coalesced
+from .verify import describe, verify_same_on_all_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from minitorch.nn import Parameter
 
-    from .process_group import ProcessGroup
+    from ..process_group import ProcessGroup
 
 # What a wrapper holds that belongs to this process, and that a copy builds anew.
 _OF_THIS_PROCESS = ("process_group", "reducer", "_delayed", "_low_precision")
@@ -126,7 +126,7 @@ class WrappedModule(Module):
 
 def default_group() -> ProcessGroup:
     """The default process group."""
-    from .process_group import _get_default_group
+    from ..process_group import _get_default_group
 
     return _get_default_group()
 
@@ -141,7 +141,7 @@ def member_of(process_group: ProcessGroup | None) -> ProcessGroup:
     ValueError
         If this rank does not belong to it.
     """
-    from .process_group import ProcessGroup, outsider
+    from ..process_group import ProcessGroup, outsider
 
     if process_group is None:
         return default_group()

@@ -25,13 +25,13 @@ from minitorch.autograd import is_grad_enabled, no_grad
 from minitorch.autograd.graph import wrap
 from minitorch.device import device
 
-from .collectives import all_reduce
-from .join import Join, Joinable, JoinHook
-from .process_group import ReduceOp
+from ..collectives import all_reduce
+from ..join import Join, Joinable, JoinHook
+from ..process_group import ReduceOp
 
 if TYPE_CHECKING:
-    from .ddp import DistributedDataParallel
-    from .process_group import ProcessGroup
+    from ..ddp import DistributedDataParallel
+    from ..process_group import ProcessGroup
 
 
 class _Step(NamedTuple):

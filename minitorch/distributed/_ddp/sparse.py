@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from minitorch.nn import Module
 
-    from ._ddp_reducer import GradientReducer
-    from .process_group import ProcessGroup
+    from ..process_group import ProcessGroup
+    from .reducer import GradientReducer
 
 
 def sparse_parameters(module: Module) -> list[str]:

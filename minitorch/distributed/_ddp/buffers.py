@@ -32,7 +32,7 @@ def broadcast_coalesced(
 ) -> None:
     """Overwrite ``tensors`` with those of group rank ``src``; a collective.
 
-    Shapes and dtypes must agree (``_ddp_verify`` has seen to it). Only values that differ are
+    Shapes and dtypes must agree (``verify.py`` has seen to it). Only values that differ are
     written, so that a tensor that is the same already does not count as modified: a graph that
     saved it stays valid.
 

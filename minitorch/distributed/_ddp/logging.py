@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from minitorch.nn import SyncBatchNorm
 
-from ._debug import DebugLevel, get_debug_level
+from .._debug import DebugLevel, get_debug_level
 
 if TYPE_CHECKING:
-    from ._ddp_reducer import GradientReducer
-    from .ddp import DistributedDataParallel
+    from ..ddp import DistributedDataParallel
+    from .reducer import GradientReducer
 
 
 def logging_data(ddp: DistributedDataParallel) -> dict[str, Any]:

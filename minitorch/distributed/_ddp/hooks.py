@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 from minitorch.autograd.graph import bump_version
 from minitorch.tensor import Tensor
 
-from ._native import CollectiveTimeout
-from .compression.half import widen
-from .futures import Future, FutureTimeout, patience
+from .._native import CollectiveTimeout
+from ..compression.half import widen
+from ..futures import Future, FutureTimeout, patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._ddp_reducer import GradientReducer
-    from .process_group import ProcessGroup
+    from ..process_group import ProcessGroup
+    from .reducer import GradientReducer
 
 
 class GradBucket:

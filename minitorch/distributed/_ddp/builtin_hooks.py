@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from minitorch.autograd.graph import bump_version
 
-from .collectives import all_reduce
-from .futures import Future
-from .process_group import _get_default_group
+from ..collectives import all_reduce
+from ..futures import Future
+from ..process_group import _get_default_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._ddp_hooks import GradBucket
-    from .process_group import ProcessGroup
+    from ..process_group import ProcessGroup
+    from .hooks import GradBucket
 
 
 def allreduce_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future:
@@ -55,6 +55,6 @@ class BuiltinCommHookType(enum.Enum):
         """The hook of this name."""
         if self is BuiltinCommHookType.ALLREDUCE:
             return allreduce_hook
-        from .compression.half import fp16_compress_hook
+        from ..compression.half import fp16_compress_hook
 
         return fp16_compress_hook

@@ -1,6 +1,6 @@
 """How a wrapper gets another way of sending its gradients: the methods of DistributedDataParallel.
 
-Next rooms: ``_ddp_hooks.py`` (what a hook sees), ``algorithms/ddp_comm_hooks`` (hooks that are
+Next rooms: ``_ddp/hooks.py`` (what a hook sees), ``algorithms/ddp_comm_hooks`` (hooks that are
 there), ``compression`` (how they send less).
 """
 
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._ddp_builtin_hooks import allreduce_hook
-from ._ddp_hooks import BucketHook, check_hook
-from .optim.in_backward import _hook_then_optimizer, _OptimizerHookState, as_functional_optim
+from ..optim.in_backward import _hook_then_optimizer, _OptimizerHookState, as_functional_optim
+from .builtin_hooks import allreduce_hook
+from .hooks import BucketHook, check_hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._ddp_builtin_hooks import BuiltinCommHookType
-    from ._ddp_reducer import GradientReducer
-    from .process_group import ProcessGroup
+    from ..process_group import ProcessGroup
+    from .builtin_hooks import BuiltinCommHookType
+    from .reducer import GradientReducer
 
 
 class HookRegistration:

@@ -4,7 +4,7 @@
 forward; average the statistics of a batch norm, say, with one all-reduce.
 
 Cost per synchronized forward: one broadcast per dtype of the buffers' bytes, or what the hook does.
-Next room: ``_ddp_buffers.py`` (the broadcast itself).
+Next room: ``_ddp/buffers.py`` (the broadcast itself).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minitorch.autograd import is_grad_enabled, no_grad
 
-from ._ddp_buffers import COALESCED_BYTES, broadcast_coalesced
+from .buffers import COALESCED_BYTES, broadcast_coalesced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from minitorch.tensor import Tensor
 
-    from ._ddp_reducer import GradientReducer
-    from .process_group import ProcessGroup
+    from ..process_group import ProcessGroup
+    from .reducer import GradientReducer
 
 
 class _BufferCommHookLocation(Enum):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from minitorch.tensor import Tensor
 
-    from ._ddp_reducer import GradientReducer
+    from .reducer import GradientReducer
 
 
 class _OpenPasses(threading.local):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._native import core
+from .._native import core
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
