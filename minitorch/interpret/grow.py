@@ -6,7 +6,6 @@ published code does.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +100,7 @@ class Grower:
             picked[order[: self.top_k]] = True
             return picked & left
         threshold = np.nanpercentile(values, self.percentile if percentile is None else percentile)
-        with warnings.catch_warnings(), np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):
             return left & (values >= threshold)
 
     def filled(self, picked: np.ndarray) -> np.ndarray:

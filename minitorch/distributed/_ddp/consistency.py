@@ -55,8 +55,9 @@ def require_consistency(process_group: ProcessGroup, tensors: Sequence[tuple[str
     others = int(differs.sum()) - 1
     name = tensors[first][0]
     raise RuntimeError(
-        f"check_consistency: {name} is not the same on all ranks: "
-        + " differ from ".join(_ranks(members) for members in groups.values())
+        f"check_consistency: {name} is not the same on all ranks: it has "
+        f"{len(groups)} values, "
+        + " against ".join(_ranks(members) for members in groups.values())
         + (f". So are {others} more of {len(tensors)} tensors. " if others else ". ")
         + "If it is a buffer, that is normal between forwards (they are broadcast before each "
         "one): pass buffers=False. If it is a parameter, some step used gradients that were not "
