@@ -16,6 +16,7 @@ __all__ = [
     "check_features",
     "check_matrix",
     "check_same_length",
+    "check_total",
     "check_weights",
     "class_targets",
     "feature_names",
@@ -73,9 +74,10 @@ def check_matrix(X: Any) -> Any:
         matrix = X.tocsr()
         if matrix.dtype.type not in _FLOATS:
             matrix = matrix.astype(np.float64)
-        if not matrix.has_canonical_format:
+        if not matrix.has_canonical_format or len(matrix.data) != matrix.indptr[-1]:
             matrix = matrix.copy()  # the user's own matrix stays as it is
             matrix.sum_duplicates()
+            matrix.prune()  # entries beyond the last row
         values = matrix.data
     else:
         matrix = _as_array(X, "X")
@@ -180,6 +182,8 @@ def class_targets(estimator: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
                 "Unknown label type: continuous. Maybe you are trying to fit a classifier, which "
                 "expects discrete classes on a regression target with continuous values."
             )
+    if array.dtype.kind in "mM" and np.isnat(array).any():
+        raise ValueError("Input y contains NaT.")
     if array.dtype.kind == "O":
         if any(not isinstance(label, str | numbers.Real) for label in array):
             raise ValueError("Unknown label type: unknown. Labels must be numbers or strings.")
@@ -226,7 +230,16 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
         raise ValueError("Negative values in data passed to `sample_weight`.")
     if not np.any(weights > 0):
         raise ValueError("sample_weight has only zeros: at least one sample must count.")
+    check_total(weights, "sample_weight")
     return weights
+
+
+def check_total(weights: np.ndarray, name: str) -> None:
+    """Raise ValueError if weights are so large that their sum is not finite."""
+    with np.errstate(over="ignore"):
+        fine = np.isfinite(weights.sum())
+    if not fine:
+        raise ValueError(f"The sum of {name} is too large for {weights.dtype!r}: scale it down.")
 
 
 def number(

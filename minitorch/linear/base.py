@@ -16,6 +16,10 @@ from .solver import Check, Result, minimize
 
 __all__ = ["LinearEstimator"]
 
+# Curvature over l2 from which no gap can be certified in float64: rounding errors of the gradient,
+# squared and divided by l2, are the gap.
+_STEEP = 1e10
+
 
 class LinearEstimator:
     """Parameters as scikit-learn has them, and one way to fit.
@@ -77,6 +81,7 @@ class LinearEstimator:
         number(self, "tol", 0.0)
         number(self, "max_iter", 1, whole=True)
         flag(self, "fit_intercept")
+        flag(self, "warm_start")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback must be callable or None, got {self.callback!r}")
         return check_matrix(X)
@@ -107,7 +112,7 @@ class LinearEstimator:
         fitted = bool(self.fit_intercept)
         with np.errstate(over="ignore", invalid="ignore"):
             if fitted and not is_sparse(X):
-                shift = np.average(X, axis=0, weights=weights).astype(X.dtype)
+                shift = _centre(X, weights)
                 X = X - shift
             rate = balanced_rate(X) if fitted else 1.0
             problem = Problem(X, y.astype(X.dtype), loss, outputs, l1, l2, fitted, weights, rate)
@@ -143,18 +148,25 @@ class LinearEstimator:
         else:
             far = f"the relative gradient is {last.relative:.2g}"
         advice = "increase max_iter or tol"
-        if self.step_size != "auto" and not np.isfinite(last.relative):
+        if self.step_size != "auto" and not last.objective <= result.history[0].objective:
             advice = "take a smaller step_size, or 'auto'"
         scales = problem.column_scales[problem.column_scales > 0]
         spread = scales.max() / scales.min() if len(scales) else 1.0
+        steep = problem.lipschitz.max() / problem.l2 if problem.l2 > 0 else 0.0
+        if spread <= 10 and steep > _STEEP:
+            advice = (
+                f"scale the data or strengthen the l2 penalty, which the curvature of the loss "
+                f"exceeds {steep:.2g} times; or {advice}"
+            )
         if spread > 10:
             advice = (
                 "scale the data (sklearn.preprocessing.StandardScaler or MaxAbsScaler), whose "
                 f"largest column is {spread:.3g} times the smallest; or {advice}"
             )
+        early = ", when its callback stopped it" if result.epochs < self.max_iter else ""
         warnings.warn(
             f"{type(self).__name__} did not converge to tol={self.tol:g} in {result.epochs} epochs"
-            f": {far}. To get there, {advice}.",
+            f"{early}: {far}. To get there, {advice}.",
             _sklearn.exception("ConvergenceWarning"),
             stacklevel=4,
         )
@@ -187,12 +199,15 @@ class LinearEstimator:
     coef_: np.ndarray
     intercept_: Any
 
-    def _margins(self, X: Any) -> np.ndarray:
+    def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):
             raise _sklearn.exception("NotFittedError")(
                 f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with "
                 "appropriate arguments before using this estimator."
             )
+
+    def _margins(self, X: Any) -> np.ndarray:
+        self._check_fitted()
         matrix = check_matrix(X)
         check_features(self, X, matrix)
         return np.asarray(matrix @ self.coef_.T) + self.intercept_
@@ -201,7 +216,18 @@ class LinearEstimator:
         """Draw the run of the last fit; see :func:`minitorch.linear.convergence_plot`."""
         from .plotting import convergence_plot
 
+        self._check_fitted()
         return convergence_plot({type(self).__name__: self.history_}, against, **options)
+
+
+def _centre(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """What to subtract from dense columns: their (weighted) means.
+
+    For a column that never changes that is its value, and not a mean that is off by a rounding:
+    what would be left of the column then is tiny, the same everywhere, and free to take any weight.
+    """
+    mean = np.average(X, axis=0, weights=weights).astype(X.dtype)
+    return np.where((X[0] == X).all(axis=0), X[0], mean)
 
 
 def _check_range(problem: Problem) -> None:
@@ -220,8 +246,9 @@ def _check_range(problem: Problem) -> None:
         raise ValueError(
             f"Input y contains values whose squares are too large for {problem.dtype!r}."
         )
-    if not (np.isfinite(problem.l1) and np.isfinite(problem.l2)):
+    # The sampling adds up n l2 over the samples.
+    if not np.isfinite((problem.l1 + problem.l2) * float(problem.samples) ** 2):
         raise ValueError(
-            f"The penalties l1={problem.l1:g} and l2={problem.l2:g} of the mean loss must be "
-            "finite: increase C, decrease alpha, or scale sample_weight up."
+            f"The penalties l1={problem.l1:g} and l2={problem.l2:g} of the mean loss are too "
+            "large: increase C, decrease alpha, or scale sample_weight up."
         )

@@ -17,6 +17,7 @@ from . import _sklearn
 from ._validation import (
     check_classes_count,
     check_same_length,
+    check_total,
     check_weights,
     class_targets,
     number,
@@ -115,7 +116,12 @@ class _Classifier(LinearEstimator):
                 raise ValueError(
                     f"The classes, {unknown}, are not in class_weight's data: y has {list(classes)}"
                 )
-            per_class = np.array([float(self.class_weight.get(c, 1.0)) for c in classes.tolist()])
+            try:
+                per_class = np.array([float(self.class_weight.get(c, 1)) for c in classes.tolist()])
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"class_weight must hold numbers; got {self.class_weight!r}"
+                ) from None
         else:
             raise ValueError(
                 f"class_weight must be a dict, 'balanced', or None; got {self.class_weight!r}"
@@ -124,7 +130,10 @@ class _Classifier(LinearEstimator):
             raise ValueError(
                 f"class_weight must be finite and not negative; got {self.class_weight!r}"
             )
-        return base * per_class[labels]
+        with np.errstate(over="ignore"):
+            weights = base * per_class[labels]
+        check_total(weights, "class_weight times sample_weight")
+        return weights
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return margins: (n_samples,), positive for ``classes_[1]``, or (n_samples, n_classes)."""
@@ -286,4 +295,7 @@ step_size, callback
         return True
 
     def _loss(self, classes: int) -> Loss:
-        return SmoothedHinge(number(self, "smoothing", 0.0, inclusive=False))
+        smoothing = number(self, "smoothing", 0.0, inclusive=False)
+        if not 0 < 1 / float(smoothing) < np.inf:
+            raise ValueError(f"smoothing and 1 / smoothing must be finite; got {smoothing!r}")
+        return SmoothedHinge(smoothing)

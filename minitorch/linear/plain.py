@@ -95,6 +95,7 @@ def saga_steps(
 
     Example
     -------
+    >>> from minitorch.linear.losses import Squared
     >>> problem = Problem(np.array([[1.0], [-1.0]]), np.array([[1.0], [-1.0]]), Squared(), l2=1.0)
     >>> for weights in saga_steps(problem, State(problem), np.array([0, 1] * 50), step=0.25):
     ...     pass

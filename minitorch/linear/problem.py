@@ -35,7 +35,9 @@ def balanced_rate(X: Any) -> float:
     values = X.data if is_sparse(X) else X
     flat = values.ravel()
     mean_square = float(np.dot(flat, flat)) / X.shape[0]
-    return max(float(mean @ mean), mean_square / 4) or 1.0
+    best = max(float(mean @ mean), mean_square / 4)
+    # A rate times a step that is made of it must neither vanish nor overflow.
+    return max(best, float(np.finfo(X.dtype).tiny)) if best > 0 else 1.0
 
 
 @dataclass

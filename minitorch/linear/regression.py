@@ -192,7 +192,8 @@ class Ridge(_Penalised):
 
     Example
     -------
-    >>> Ridge(alpha=2.0, tol=1e-10, fit_intercept=False).fit([[1.0], [1.0]], [1.0, 1.0]).coef_
+    >>> model = Ridge(alpha=2.0, tol=1e-14, fit_intercept=False)
+    >>> model.fit([[1.0], [1.0]], [1.0, 1.0]).coef_.round(6)
     array([0.5])
     """
 

@@ -171,6 +171,7 @@ def minimize(
 
     Example
     -------
+    >>> from minitorch.linear.losses import Squared
     >>> X = np.array([[-1.0], [0.0], [1.0]])
     >>> problem = Problem(X, X.copy(), Squared(), l1=0.15, l2=0.35)
     >>> round(float(minimize(problem, tol=1e-18).coef[0, 0]), 9)

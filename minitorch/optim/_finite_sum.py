@@ -133,6 +133,7 @@ class FiniteSumOptimizer(Optimizer):
         decay = checks.weight_decay(options["weight_decay"])
         group["decoupled_weight_decay"] = bool(options["decoupled_weight_decay"])
         L, mu = checks.constants(options["L"], options["mu"])
+        group["L"], group["mu"] = L, mu
         group["line_search"] = options["lr"] is None and L is None
         if options["lr"] is not None:
             check_lr(options["lr"])
@@ -180,7 +181,8 @@ class FiniteSumOptimizer(Optimizer):
             Before ``init_table`` where that is needed; if there is no gradient, or no closure
             for the line search.
         FloatingPointError
-            If the gradient is not finite. In all cases nothing has been changed.
+            If the gradient is not finite, or what the prox makes of the parameters. In all cases,
+            and whatever a user-defined prox raises, nothing has been changed.
         """
         self._check_ready()
         index = self._checked_index(index)
@@ -196,8 +198,8 @@ class FiniteSumOptimizer(Optimizer):
                 f"the gradient of sample {index}, or what it is combined with, is not finite; "
                 "nothing has been changed. Look at that sample, or take a smaller lr"
             )
-        self._commit(index, gradient)
         self._layout.descend(direction)
+        self._commit(index, gradient)
         samples = self.state["samples"]
         samples["steps"] += 1
         self._after_step(samples["steps"])

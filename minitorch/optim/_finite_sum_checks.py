@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 import warnings
 from typing import Any
@@ -12,17 +13,17 @@ import numpy as np
 from ..tensor import Tensor
 from ._rules import plain
 
-__all__ = ["constants", "count", "index", "keep_prox", "saved", "weight_decay"]
+__all__ = ["constants", "count", "index", "keep_prox", "memory_limit", "saved", "weight_decay"]
 
 
-def count(n_samples: Any) -> int:
-    """How many samples there are, at least 1."""
+def count(value: Any, name: str = "n_samples") -> int:
+    """How many of something there are, at least 1."""
     try:
-        number = operator.index(n_samples)
+        number = operator.index(value)
     except TypeError:
-        raise TypeError(f"n_samples must be an int, but got {type(n_samples).__name__}") from None
-    if isinstance(n_samples, bool) or number < 1:
-        raise ValueError(f"n_samples must be at least 1, but got {n_samples}")
+        raise TypeError(f"{name} must be an int, but got {type(value).__name__}") from None
+    if isinstance(value, bool) or number < 1:
+        raise ValueError(f"{name} must be at least 1, but got {value}")
     return number
 
 
@@ -50,6 +51,7 @@ def index(sample: Any, n_samples: int) -> int:
 
 def constants(L: Any, mu: Any) -> tuple[float | None, float | None]:
     """Smoothness and strong convexity of every sample's loss, where they are given."""
+    L, mu = (None if x is None else _float(n, x) for n, x in (("L", L), ("mu", mu)))
     if L is not None and not 0.0 < L < math.inf:
         raise ValueError(f"Invalid L value: {L} (the smoothness of each sample's loss)")
     if mu is not None and not 0.0 <= mu < math.inf:
@@ -59,10 +61,23 @@ def constants(L: Any, mu: Any) -> tuple[float | None, float | None]:
 
 def weight_decay(value: Any) -> float:
     """A finite number that is not negative."""
-    number = plain(value)
+    number = _float("weight_decay", value)
     if not 0.0 <= number < math.inf:
         raise ValueError(f"Invalid weight_decay value: {value}")
     return number
+
+
+def memory_limit(value: Any) -> int | None:
+    """A number of bytes, or None for as many as there are."""
+    return None if value is None else int(_float("memory_limit", value))
+
+
+def _float(name: str, value: Any) -> float:
+    """A hyperparameter as a float; a 1-element tensor is one too."""
+    number = plain(value)
+    if not isinstance(number, numbers.Real):
+        raise TypeError(f"{name} must be a number, but got {type(value).__name__}")
+    return float(number)
 
 
 def saved(there: Any, own: dict[str, Any]) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..autograd.graph import bump_version
+from ..dtypes import finfo
 from ..tensor import Tensor
 from ._rules import plain
+from .prox import Prox
 
 __all__ = ["FlatParameters", "readable_bytes"]
 
@@ -28,7 +30,7 @@ class FlatParameters:
     dtype : numpy.dtype
         Of the vector: float64 if a parameter is, else float32.
     eps : float
-        Its relative precision.
+        Relative precision of the coarsest parameter: also that of a loss computed with it.
     """
 
     def __init__(self, groups: list[dict[str, Any]]) -> None:
@@ -46,7 +48,7 @@ class FlatParameters:
                 self.size = end
         wide = any(param._array.dtype == np.float64 for param, _, _ in self.entries)
         self.dtype = np.dtype(np.float64 if wide else np.float32)
-        self.eps = 2.0**-52 if wide else 2.0**-23
+        self.eps = max((finfo(p.dtype).eps for p, _, _ in self.entries), default=2.0**-52)
 
     def gradient(self, out: np.ndarray) -> bool:
         """Write the gradient of loss + weight_decay / 2 |x|^2; False if no parameter has one.
@@ -65,7 +67,8 @@ class FlatParameters:
             if grad is None:
                 out[where] = 0.0
             else:
-                out[where] = grad._array.reshape(-1)
+                dense = grad.to_dense() if grad.is_sparse else grad
+                out[where] = dense._array.reshape(-1)
                 found = True
             decay = plain(group["weight_decay"])
             if decay and not group["decoupled_weight_decay"]:
@@ -86,17 +89,56 @@ class FlatParameters:
             bump_version(param)
 
     def descend(self, direction: np.ndarray) -> None:
-        """Step to prox_{lr h}((1 - lr decay) x - lr direction), using ``direction`` up."""
+        """Step to prox_{lr h}((1 - lr decay) x - lr direction), using ``direction`` up.
+
+        Parameters with a prox come first and go through a copy: if a user's prox fails, all are
+        still what they were.
+
+        Raises
+        ------
+        ValueError, FloatingPointError
+            If a prox returns another shape, or what is not finite.
+        """
+        done: list[tuple[Tensor, np.ndarray]] = []
         for param, group, where in self.entries:
-            lr, array = plain(group["lr"]), param._array
-            if group["decoupled_weight_decay"] and group["weight_decay"]:
-                array *= 1.0 - lr * plain(group["weight_decay"])
-            move = direction[where]
-            move *= lr
-            array -= move.reshape(array.shape).astype(array.dtype, copy=False)
-            if group["prox"] is not None and lr > 0.0:
-                group["prox"].prox(array, lr, out=array)
+            prox, lr = group["prox"], plain(group["lr"])
+            if prox is None or not lr > 0.0:
+                continue
+            array = param._array.copy()
+            _move(array, group, direction[where])
+            done.append((param, _shrunk(array, prox, lr)))
+        for param, group, where in self.entries:
+            if group["prox"] is None or not plain(group["lr"]) > 0.0:
+                _move(param._array, group, direction[where])
+                bump_version(param)
+        for param, array in done:
+            param._array[...] = array
             bump_version(param)
+
+
+def _move(array: np.ndarray, group: dict[str, Any], move: np.ndarray) -> None:
+    """Take the step without the prox, in place; ``move`` is used up."""
+    lr = plain(group["lr"])
+    if group["decoupled_weight_decay"] and group["weight_decay"]:
+        array *= 1.0 - lr * plain(group["weight_decay"])
+    move *= lr
+    array -= move.reshape(array.shape).astype(array.dtype, copy=False)
+
+
+def _shrunk(array: np.ndarray, prox: Prox, lr: float) -> np.ndarray:
+    """What a prox makes of an array, which it may overwrite; checked, for users write them too."""
+    finite = bool(np.isfinite(array).all())
+    result = prox.prox(array, lr, out=array)
+    if np.shape(result) != array.shape:
+        raise ValueError(
+            f"{prox!r}: prox of an array of shape {array.shape} returned "
+            f"{None if result is None else f'one of shape {np.shape(result)}'}"
+        )
+    if finite and not np.isfinite(result).all():
+        raise FloatingPointError(
+            f"{prox!r}: prox of finite numbers returned some that are not; nothing has been changed"
+        )
+    return result
 
 
 def readable_bytes(count: int) -> str:

@@ -53,6 +53,10 @@ def search_smoothness(
     squared = float(np.dot(wide, wide))
     with no_grad():
         loss = _number(closure())
+        if not math.isfinite(loss):
+            raise FloatingPointError(
+                "line search: this sample's loss is not finite; nothing has been changed"
+            )
         if not squared > _SMALLEST_SQUARED_GRADIENT:  # also where it is not finite
             return L, loss
         here = flat.values()

@@ -24,6 +24,7 @@ import numpy as np
 
 from ..autograd.graph import wrap
 from ..tensor import Tensor
+from . import _finite_sum_checks as checks
 from ._finite_sum import Closure, FiniteSumOptimizer
 from ._flat import FlatParameters, readable_bytes
 from .optimizer import ParamsT
@@ -55,7 +56,7 @@ class TableOptimizer(FiniteSumOptimizer):
     ) -> None:
         if init not in ("paper", "zero"):
             raise ValueError(f'init must be "paper" or "zero", but got {init!r}')
-        self.init, self.memory_limit = init, memory_limit
+        self.init, self.memory_limit = init, checks.memory_limit(memory_limit)
         super().__init__(params, n_samples, lr, L, mu, prox, weight_decay, decoupled_weight_decay)
 
     @staticmethod
@@ -124,12 +125,11 @@ class TableOptimizer(FiniteSumOptimizer):
     def _link(self) -> None:
         super()._link()
         samples = self.state["samples"]
-        rows, mean = samples["rows"]._array, samples["mean"]._array
-        if rows.dtype != self._layout.dtype:
-            rows = rows.astype(self._layout.dtype)
-            samples["rows"] = wrap(rows)
-        self._rows: np.ndarray = rows
-        self._mean: np.ndarray = mean
+        for name, dtype in (("rows", self._layout.dtype), ("mean", np.dtype(np.float64))):
+            if samples[name]._array.dtype != dtype:  # saved with another precision
+                samples[name] = wrap(samples[name]._array.astype(dtype))
+        self._rows: np.ndarray = samples["rows"]._array
+        self._mean: np.ndarray = samples["mean"]._array
         self._change = np.zeros_like(self._gradient)
 
     def _commit(self, index: int | None, gradient: np.ndarray) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from ..autograd.grad_mode import enable_grad
 from ..random.addressed import addressed_normal
 from ..tensor import Tensor
+from . import _finite_sum_checks as checks
 from ._flat import FlatParameters
 
 __all__ = ["estimate_smoothness", "estimate_strong_convexity"]
@@ -116,6 +117,7 @@ def estimate_smoothness(
     """
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1, but got {iterations}")
+    checks.count(n_samples)
     largest = 0.0
     with _Curvature(params, closure) as curvature:
         for sample in range(n_samples) if samples is None else samples:
@@ -155,6 +157,7 @@ def estimate_strong_convexity(
     float
         Negative where the average is not convex; without weight decay.
     """
+    checks.count(n_samples)
     with _Curvature(params, closure) as curvature:
         size = curvature.flat.size
         hessian = np.zeros((size, size))

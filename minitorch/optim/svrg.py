@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.graph import wrap
+from . import _finite_sum_checks as checks
 from ._finite_sum import Closure, FiniteSumOptimizer
 from ._flat import FlatParameters
 from .optimizer import ParamsT
@@ -56,9 +57,7 @@ class SVRG(FiniteSumOptimizer):
         weight_decay: float = 0.0,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        if inner is not None and inner < 1:
-            raise ValueError(f"inner must be at least 1, but got {inner}")
-        self.inner = inner
+        self.inner = None if inner is None else checks.count(inner, "inner")
         self.closure: Closure | None = None
         super().__init__(params, n_samples, lr, L, mu, prox, weight_decay, decoupled_weight_decay)
 

@@ -146,7 +146,7 @@ def test_callback_history_and_early_stop():
     assert seen[-1].relative <= 1e-8 < seen[-2].relative
     assert seen[-1].passes == seen[-1].epoch + len(seen)
     assert all(a.seconds <= b.seconds for a, b in itertools.pairwise(seen))
-    with pytest.warns(ConvergenceWarning, match="did not converge to tol=1e-08"):
+    with pytest.warns(ConvergenceWarning, match="tol=1e-08 in .* when its callback stopped it"):
         model.set_params(callback=lambda check: check.epoch >= 3).fit(X, y)
     assert not model.converged_
     assert model.n_iter_ < seen[-1].epoch
@@ -187,6 +187,42 @@ def test_columns_that_never_change_get_no_weight():
     np.testing.assert_allclose(zeros.predict_proba(np.zeros((1, 2))), [[0.25, 0.75]], atol=0.01)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_constant_whose_mean_is_rounded_gets_no_weight_either(dtype):
+    """A mean of forty times 0.1 is not 0.1: a column of the difference must not be left."""
+    X, y = _data(2)
+    X = np.hstack((X, np.full((len(X), 2), 0.1), np.full((len(X), 1), 1e8 / 3))).astype(dtype)
+    weights = np.random.default_rng(0).random(len(X))
+    for model, sample_weight in itertools.product(
+        (LinearRegression(), LogisticRegression(C=np.inf, max_iter=50), Lasso(alpha=1e-9)),
+        (None, weights),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, y, sample_weight)
+        np.testing.assert_array_equal(np.ravel(model.coef_)[-3:], 0)
+
+
+def test_tiny_data_do_not_stop_the_intercept():
+    X, y = _data(2)
+    for form, (dtype, scale) in itertools.product(
+        (np.asarray, sparse.csr_matrix), ((np.float32, 1e-30), (np.float64, 1e-160))
+    ):
+        model = Ridge().fit(form((X * scale).astype(dtype)), y)
+        assert model.converged_
+        assert model.intercept_ == pytest.approx(y.mean(), abs=0.01)
+
+
+def test_entries_beyond_the_last_row_do_not_count():
+    X, y = _data(2)
+    longer = sparse.csr_matrix(X)
+    longer.data = np.r_[longer.data, np.nan]
+    longer.indices = np.r_[longer.indices, np.int32(0)]
+    expected = LogisticRegression().fit(sparse.csr_matrix(X), y)
+    np.testing.assert_array_equal(LogisticRegression().fit(longer, y).coef_, expected.coef_)
+    assert len(longer.data) == sparse.csr_matrix(X).nnz + 1  # the user's own is as it was
+
+
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_a_constant_target(form):
     X, _ = _data(2)
@@ -222,6 +258,7 @@ class TestBadInput:
             (np.zeros(60), "at least 2 classes in the data, but the data contains only one class"),
             (y + 0.5, "Unknown label type: continuous"),
             (np.where(y, np.nan, 1.0), "Input y contains NaN"),
+            (np.where(y, np.datetime64("NaT"), np.datetime64("2020-01-01")), "contains NaT"),
             (None, "requires y to be passed"),
             (np.zeros((60, 2)), "y should be a 1d array"),
         ]:
@@ -238,10 +275,17 @@ class TestBadInput:
             (-np.ones(60), "Negative values in data passed to `sample_weight`"),
             (np.zeros(60), "only zeros"),
             (np.full(60, np.nan), "Input sample_weight contains NaN"),
+            (np.full(60, 1e308), "sum of sample_weight is too large"),
         ]:
             with pytest.raises(ValueError, match=text):
                 LogisticRegression().fit(X, y, bad)
-        for bad, text in [("even", "'balanced'"), ({5: 1.0}, "not in class_weight"), (3, "dict")]:
+        for bad, text in [
+            ("even", "'balanced'"),
+            ({5: 1.0}, "not in class_weight"),
+            (3, "dict"),
+            ({0: None}, "must hold numbers"),
+            ({0: 1e308}, "sum of class_weight times sample_weight is too large"),
+        ]:
             with pytest.raises(ValueError, match=text):
                 LogisticRegression(class_weight=bad).fit(X, y)
 
@@ -256,6 +300,9 @@ class TestBadInput:
             (ElasticNet(l1_ratio=1.5), r"in the range \[0, 1\]"),
             (LogisticRegression(C=0.0), r"'C' .* in the range \(0, inf\)"),
             (LinearSVM(smoothing=0.0), "'smoothing'"),
+            (LinearSVM(smoothing=np.inf), "smoothing and 1 / smoothing must be finite"),
+            (Ridge(alpha=1e308), "penalties .* are too large"),
+            (LogisticRegression(warm_start="yes"), "'warm_start' .* must be a bool"),
             (LogisticRegression(tol=-1.0), "'tol'"),
             (LogisticRegression(max_iter=0), "'max_iter' .* must be an int"),
             (LogisticRegression(max_iter=1.5), "'max_iter'"),
@@ -271,10 +318,22 @@ class TestBadInput:
         X, y = _data(2)
         with pytest.raises(NotFittedError, match="not fitted yet"):
             LogisticRegression().predict(X)
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            LogisticRegression().convergence_plot()
         with pytest.raises(ValueError, match="X has 5 features, but Ridge is expecting 6"):
             Ridge().fit(X, y).predict(X[:, :5])
         with pytest.raises(ValueError, match="Invalid parameter 'depth' for estimator Ridge"):
             Ridge().set_params(depth=3)
+
+
+def test_the_warning_says_what_helps():
+    X, y = _data(2)
+    with pytest.warns(ConvergenceWarning, match="take a smaller step_size, or 'auto'"):
+        LogisticRegression(step_size=1e3, max_iter=20).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="scale the data or strengthen the l2 penalty"):
+        Ridge(max_iter=20).fit(X * 1e8, y)
+    with pytest.warns(ConvergenceWarning, match="increase max_iter or tol"):
+        LogisticRegression(max_iter=1, tol=1e-9).fit(X, y)
 
 
 def test_repr_shows_what_was_changed():

@@ -10,7 +10,7 @@ from optim.finite_sums import Linear, random_problem, recorded, traces
 
 import minitorch as torch
 from minitorch.optim import SAG, SAGA, SVRG, ProxSGD, saga_step_size
-from minitorch.optim.prox import L1, L2, NonNegative
+from minitorch.optim.prox import L1, L2, GroupLasso, NonNegative, Prox
 
 FAMILY = [SAGA, SAG, SVRG, ProxSGD]
 
@@ -254,6 +254,80 @@ def test_a_gradient_that_is_not_finite_changes_nothing(cls, bad):
         )
 
 
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (lambda v, step: v * np.nan, FloatingPointError, "nothing has been changed"),
+        (lambda v, step: v[:2], ValueError, r"returned one of shape \(2,\)"),
+        (lambda v, step: None, TypeError, "must return real numbers"),
+        (lambda v, step: v + 1j, TypeError, "must return real numbers"),
+        (lambda v, step: {}[0], KeyError, "0"),
+        (GroupLasso(1.0, [0, 1]), ValueError, "2 entries"),
+    ],
+)
+@pytest.mark.parametrize("cls", FAMILY)
+def test_a_prox_that_fails_changes_nothing(cls, bad, error, message):
+    """Whatever group it is in: the parameters of the others stay, too."""
+    x, y = traces()["X"], traces()["y_sq"]
+    w, b = (torch.zeros(n, dtype=torch.float64, requires_grad=True) for n in (3, 1))
+
+    def backward(i):
+        slope = float(x[i] @ w.detach().numpy() + b.item() - y[i])
+        w.grad, b.grad = torch.from_numpy(slope * x[i]), torch.tensor([slope]).double()
+
+    opt = cls([{"params": [b]}, {"params": [w], "prox": bad}], len(x), lr=0.1)
+    opt.init_table(backward)
+    before = copy.deepcopy(opt.state["samples"])
+    backward(1)
+    with pytest.raises(error, match=message):
+        opt.step(1)
+    assert not w.detach().any()
+    assert not b.detach().any()
+    for name, value in before.items():
+        np.testing.assert_array_equal(
+            *(a.numpy() if hasattr(a, "numpy") else a for a in (value, opt.state["samples"][name]))
+        )
+
+
+def test_a_prox_of_the_users_class_need_not_write_into_out():
+    class Box(Prox):
+        def prox(self, v, step, out=None):
+            return np.clip(v, -0.25, 0.25)
+
+    class Nothing(Prox):
+        def prox(self, v, step, out=None):
+            return None
+
+    w = torch.zeros(3, requires_grad=True)
+    opt = ProxSGD([w], 1, lr=1.0, prox=Box())
+    w.grad = torch.tensor([-1.0, 0.125, 3.0])
+    opt.step(0)
+    np.testing.assert_array_equal(w.detach().numpy(), [0.25, -0.125, -0.25])
+    with pytest.raises(ValueError, match=r"shape \(3,\) returned None"):
+        ProxSGD([w], 1, lr=1.0, prox=Nothing()).step(0)
+
+
+@pytest.mark.parametrize("cls", FAMILY)
+def test_sparse_gradients_fill_dense_rows(cls):
+    found = []
+    for sparse in (False, True):
+        torch.manual_seed(0)
+        table = torch.nn.Embedding(5, 2, sparse=sparse)
+        opt = cls(table.parameters(), 4, lr=0.1)
+
+        def backward(i, table=table, opt=opt):
+            opt.zero_grad()
+            (table(torch.tensor([i, i, 4])) ** 2).sum().backward()
+
+        opt.init_table(backward)
+        for i in (0, 3, 3, 1):
+            backward(i)
+            opt.step(i)
+        assert table.weight.grad.is_sparse == sparse
+        found.append(table.weight.detach().numpy())
+    np.testing.assert_array_equal(*found)
+
+
 def test_large_float32_gradients_are_finite():
     w = torch.zeros(2, requires_grad=True)
     opt = ProxSGD([w], 1, lr=1e-30)
@@ -286,6 +360,9 @@ def test_memory_is_told_and_refused(monkeypatch):
         ({"lr": -1.0}, ValueError, "Invalid learning rate"),
         ({"L": 0.0}, ValueError, "Invalid L"),
         ({"L": np.nan}, ValueError, "Invalid L"),
+        ({"L": "1"}, TypeError, "L must be a number, but got str"),
+        ({"lr": 1.0, "weight_decay": [0.1]}, TypeError, "weight_decay must be a number"),
+        ({"lr": 1.0, "memory_limit": "1 GB"}, TypeError, "memory_limit must be a number"),
         ({"L": 1.0, "mu": -1.0}, ValueError, "Invalid mu"),
         ({"L": 1.0, "mu": 0.0}, ValueError, "mu must be positive"),
         ({"L": 1.0, "mu": 2.0}, ValueError, "exceeds L"),
@@ -306,8 +383,9 @@ def test_other_bad_construction():
         SAGA([{"params": [w], "lr": 0.1}, {"params": [v]}], 3)
     with pytest.raises(TypeError, match="rows of real numbers"):
         SAGA([torch.zeros(2, dtype=torch.int64)], 3, lr=0.1)
-    with pytest.raises(ValueError, match="inner"):
-        SVRG([w], 3, lr=0.1, inner=0)
+    for inner, error in ((0, ValueError), (True, ValueError), (1.5, TypeError)):
+        with pytest.raises(error, match="inner must be"):
+            SVRG([w], 3, lr=0.1, inner=inner)
     opt = SAGA([w], 3, lr=0.1)
     with pytest.raises(RuntimeError, match="make another optimizer"):
         opt.add_param_group({"params": [v]})

@@ -191,8 +191,28 @@ def test_line_search_complaints():
         opt.step(0, lambda: None)
     with pytest.raises(RuntimeError, match="does not decrease along its gradient"):
         opt.step(0, lambda: -problem.loss(0))
+    for loss in (float("nan"), float("inf")):
+        with pytest.raises(FloatingPointError, match="loss is not finite"):
+            opt.step(0, lambda loss=loss: loss)
     np.testing.assert_array_equal(problem.w.detach().numpy(), before)
     assert not opt.state["samples"]["rows"].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_line_search_knows_how_coarse_a_half_precision_loss_is(dtype):
+    problem = random_problem(8, 3, "sq")
+    x, y = torch.tensor(problem.x).to(dtype), torch.tensor(problem.y).to(dtype)
+    w = torch.zeros(3, dtype=dtype, requires_grad=True)
+    opt = SAG([w], 8, init="zero")
+
+    def loss(i):
+        return 0.5 * (x[i] @ w - y[i]) ** 2
+
+    for i in np.random.default_rng(0).integers(8, size=200).tolist():
+        opt.zero_grad()
+        loss(i).backward()
+        opt.step(i, partial(loss, i))
+    assert opt.param_groups[0]["L"] <= 4 * problem.L
 
 
 @pytest.mark.parametrize(("kind", "c"), [("log", 0.25), ("sq", 1.0)])
@@ -232,5 +252,8 @@ def test_estimates_complain():
         estimate_smoothness([w], lambda i: w.sum().backward(), 2)
     with pytest.raises(RuntimeError, match="left no gradient"):
         estimate_smoothness([w], lambda i: None, 2)
+    for estimate in (estimate_smoothness, estimate_strong_convexity):
+        with pytest.raises(ValueError, match="n_samples must be at least 1"):
+            estimate([w], lambda i: None, 0)
     with pytest.raises(ValueError, match="iterations"):
         estimate_smoothness([w], lambda i: None, 2, iterations=0)

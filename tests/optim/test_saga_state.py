@@ -92,6 +92,10 @@ def test_a_table_of_another_precision_is_taken_over():
     other = SAGA([single], 8, lr=0.1)
     other.load_state_dict(opt.state_dict())
     assert other.state["samples"]["rows"].dtype == torch.float32
+    coarse = opt.state_dict()
+    coarse["state"]["samples"]["mean"] = coarse["state"]["samples"]["mean"].float()
+    other.load_state_dict(coarse)
+    assert other.state["samples"]["mean"].dtype == torch.float64
     single.grad = torch.ones(3)
     other.step(0)
 

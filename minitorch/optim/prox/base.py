@@ -103,6 +103,10 @@ class Custom(Prox):
     def prox(self, v: np.ndarray, step: float, out: np.ndarray | None = None) -> np.ndarray:
         """What the user's function says, if it has the shape of ``v``."""
         result = np.asarray(self._prox(v, checked_step(step)))
+        if result.dtype.kind not in "fiub" and result.dtype != v.dtype:  # bfloat16 is no "f"
+            raise TypeError(
+                f"the user-defined prox must return real numbers, but returned {result.dtype}"
+            )
         if result.shape != v.shape:
             raise ValueError(
                 f"the user-defined prox of an array of shape {v.shape} returned one of shape "
