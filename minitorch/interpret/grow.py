@@ -135,8 +135,9 @@ class Grower:
 def grow(grower: Grower) -> list[Step]:
     """Run the algorithm of the paper and return its record.
 
-    A unit beside several groups takes the largest gain any of them offers. The first entry is the
-    start: the units' own scores, what was picked from them, and the whole input's score.
+    A unit beside several groups takes the best gain any of them offers, as candidates compete: the
+    largest, or with `absolute` the farthest from zero. The first entry is the start: the units' own
+    scores, what was picked from them, and the whole input's score.
     """
     units = grower.units
     priorities = grower.value(grower.singles()).astype(float)
@@ -152,8 +153,8 @@ def grow(grower: Grower) -> list[Step]:
         priorities = np.where(picked, np.nan, priorities)
         if not picked.all():
             neighbours = np.concatenate(around)
-            priorities[neighbours] = -np.inf
-            np.maximum.at(priorities, neighbours, gains)
+            order = np.argsort(np.abs(gains) if grower.absolute else gains, kind="stable")
+            priorities[neighbours[order]] = gains[order]  # the last one, the best, stays
         scores = dict(zip(names.tolist(), own, strict=True))
         last = number == grower.num_iters or picked.all()
         after = picked if last else grower.filled(picked | grower.best(priorities))

@@ -161,6 +161,44 @@ def test_functional_calls(dtype):
     _check(Functional(), _tensor(5, 8, dtype=kind), _mask(5, 8), dtype)
 
 
+EXTREMES = {
+    "amax": lambda h: h.amax(1),
+    "amin": lambda h: h.amin((1, 2), keepdim=True).flatten(1).expand(2, 4),
+    "max of all": lambda h: h.max() + h.sum(1),
+    "min along": lambda h: h.min(1)[0],
+    "maximum": lambda h: minitorch.maximum(h[:, 0], h[:, 1]),
+    "minimum": lambda h: minitorch.minimum(h[:, 0], h[:1, 1]),
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extremes(name):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(6, 4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.last(EXTREMES[name](self.first(x)))
+
+    _check(Model(), _tensor(2, 5, 6), _mask(2, 5, 6))
+
+
+def test_what_an_extreme_is_made_of():
+    """Both parts are read at the winner; two winners share."""
+    x = minitorch.tensor([[3.0, 1.0, 3.0, 2.0]])
+    relevant, irrelevant = interpret.cd(lambda x: x.amax(1, keepdim=True), x, [1, 1, 0, 1])
+    assert (relevant.item(), irrelevant.item()) == (1.5, 1.5)
+    relevant, irrelevant = interpret.cd(
+        lambda x: minitorch.maximum(x[:, :1], x[:, 1:2]), x, [0, 1, 1, 1]
+    )
+    assert (relevant.item(), irrelevant.item()) == (0, 3)
+    floor = minitorch.tensor([2.5])
+    relevant, irrelevant = interpret.cd(lambda x: minitorch.maximum(floor, x), x, [1, 1, 0, 1])
+    assert relevant.tolist() == [[3, 0, 0, 0]]
+    assert irrelevant.tolist() == [[0, 2.5, 3, 2.5]], "the constant is irrelevant"
+
+
 class Attention(nn.Module):
     def __init__(self, weights):
         super().__init__()

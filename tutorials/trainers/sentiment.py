@@ -8,9 +8,9 @@ it stands what one should compare with: a logistic regression on the bag of word
 order at all. The model is written to a file for the command `minitorch interpret`, and what it has
 learnt about words, negation and contrast is counted over the held-out sentences (`--report`).
 
-The recipe is a usual one: Adam, gradients clipped to norm 1, dropout. There is no third part of the
-data: of two rates of dropout (0.3 and 0.5) the better one on the held-out sentences is the default,
-by one point, which is less than the standard error; the weights are those of the last epoch.
+The recipe is a usual one: Adam, gradients clipped to norm 1, dropout; the weights are those of the
+last epoch. Sizes, dropout and the number of epochs were chosen with `--validation`, which holds out
+a tenth of the training sentences; the test sentences had no part in it.
 """
 
 from __future__ import annotations
@@ -28,25 +28,36 @@ import minitorch as torch
 import minitorch.distributed as dist
 from minitorch import datasets, interpret, nn, profiler
 from minitorch.interpret.sentence_classifier import SentenceClassifier, padded
+from minitorch.random.addressed import addressed_bits
 from minitorch.utils.data import DataLoader
 from minitorch.utils.data.distributed import DistributedSampler
 
 TRACED_STEPS = 40  # a timeline of more is a large file that shows nothing new
 CLIP = 1.0
+DROPOUT = 1  # what random numbers are for: a stream of addressed draws
 
 Sample = tuple[list[int], int]  # the numbers of a sentence's words, and its label
 
 
-def load_data(limit: int | None) -> datasets.Sentences:
-    """Return the sentences; with `limit`, so many of each part, half of them favourable."""
+def load_data(limit: int | None, validation: bool) -> datasets.Sentences:
+    """Return the sentences; with `limit`, so many of each part, half of them favourable.
+
+    With `validation` every tenth training sentence is held out, and the test data are not looked at.
+    """
     try:
         found = datasets.movie_sentences()
     except (FileNotFoundError, ValueError) as error:
         raise SystemExit(str(error)) from error
+    if validation:
+        rest = [sample for at, sample in enumerate(found.train) if at % 10]
+        found = found._replace(train=rest, test=found.train[::10])
     if limit is None:
         return found
-    parts = (part[:: max(len(part) // limit, 1)][:limit] for part in found[:2])
-    return datasets.Sentences(*parts, *found[2:])
+    train, test = (
+        [part[at * len(part) // limit] for at in range(limit)] if limit < len(part) else part
+        for part in found[:2]
+    )
+    return found._replace(train=train, test=test)
 
 
 def numbered(vocabulary: datasets.Vocabulary, part: list[tuple[str, int]]) -> list[Sample]:
@@ -98,7 +109,7 @@ def main(rank: int, args: argparse.Namespace) -> common.Summary:
     """Train and evaluate; every rank runs this."""
     began = time.perf_counter()
     share = common.share_of_batch(args)
-    data = load_data(args.limit)
+    data = load_data(args.limit, args.validation)
     vocabulary = datasets.Vocabulary.of((text for text, _ in data.train), args.at_least)
     train, held_out = numbered(vocabulary, data.train), numbered(vocabulary, data.test)
     sampler = DistributedSampler(train, shuffle=True, seed=args.seed)
@@ -109,7 +120,7 @@ def main(rank: int, args: argparse.Namespace) -> common.Summary:
         len(vocabulary), len(data.classes), args.embedding, args.hidden, args.dropout
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
-    names = "limit epochs batch_size lr seed algorithm embedding hidden dropout at_least"
+    names = "limit validation epochs batch_size lr seed algorithm embedding hidden dropout at_least"
     settings = {name: getattr(args, name) for name in names.split()}
     state = {"model": model, "optimizer": optimizer}
     done = common.load_checkpoint(args.checkpoint, settings, **state) if args.resume else 0
@@ -145,6 +156,8 @@ def main(rank: int, args: argparse.Namespace) -> common.Summary:
         evaluation = evaluate(model, held_out) if done >= last else (0.0, 0.0, 0)
         for epoch in range(done, last):
             sampler.set_epoch(epoch)
+            # Dropout draws by epoch and rank: no two ranks alike, and a resumed run as the first.
+            torch.manual_seed(int(addressed_bits(args.seed, epoch, (DROPOUT, rank), 1)[0]))
             loss.reset()
             rate.start()
             train_epoch(ddp, loader, optimizer, after_step)
@@ -238,20 +251,22 @@ def arguments() -> argparse.ArgumentParser:
     runs = "runs/sentiment"
     out = common.parser(
         "Train a sentiment classifier on several ranks (mpirun -n N, or --threads N).",
-        epochs=6,
+        epochs=12,
         batch_size=32,
         lr=0.002,
-        bucket_cap_mb=0.05,
+        bucket_cap_mb=0.015,
         runs=runs,
     )
     add = out.add_argument_group("text and model").add_argument
     count = {"type": common.positive_int, "metavar": "N"}
     add("--limit", help="use only N sentences of each part", **count)
+    text = "hold out a tenth of the training sentences, to choose settings without the test set"
+    add("--validation", action="store_true", help=text)
     text = "the vocabulary: words that occur so often in the training sentences"
     add("--at-least", default=2, help=text, **count)
-    add("--embedding", default=64, help="numbers per word", **count)
-    add("--hidden", default=64, help="units of the LSTM", **count)
-    add("--dropout", type=common.probability, default=0.3, metavar="P", help="in training")
+    add("--embedding", default=32, help="numbers per word", **count)
+    add("--hidden", default=32, help="units of the LSTM", **count)
+    add("--dropout", type=common.probability, default=0.5, metavar="P", help="in training")
     common.add_save(out)
     add = out.add_argument_group("at the end").add_argument
     text = "fit a logistic regression on the bag of words, to compare"

@@ -128,9 +128,13 @@ def _print(saved: SavedModel, tree: Tree, image: Any, notes: list[str]) -> None:
     predicted = int(tree.logits.argmax())
     chance = odds[predicted] / odds.sum()
     text = f"predicted: {saved.classes[predicted]} ({chance:.1%})"
-    if tree.target is not None and tree.target != predicted:
-        text += f"; explained: {saved.classes[tree.target]}"
     console.print("; ".join([text, *notes]), markup=False)
+    if tree.target is not None:
+        against = "against it"
+        if tree.options.get("contrast"):
+            against = f"for {saved.classes[1 - tree.target]}"
+        text = f"scores:    + speaks for {saved.classes[tree.target]}, - {against}"
+        console.print(text, markup=False)
     console.print()
     seen = None if console.color_system is None else image  # its pixels are nothing but colours
     console.print(pictures.terminal(tree, seen, width=console.width))

@@ -7,6 +7,7 @@ both parts are zero). Divisors are scales and stay whole, and so do conditions.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,14 @@ def choose(call: Call, a: Any, b: Any) -> Parts:
         return where(chosen, *sides)
 
     return Parts(pick(0), pick(1))
+
+
+@register_rule("MaximumBackward0", "MinimumBackward0")
+def larger_or_smaller(call: Call, a: Any, b: Any) -> Parts:
+    """Which of the two it is stays whole; of equals it is the first."""
+    first, second = (each._array for each in call.inputs)
+    chosen = first >= second if call.name == "MaximumBackward0" else first <= second
+    return choose(dataclasses.replace(call, ctx=(chosen,)), a, b)
 
 
 @register_rule("MaskedFillBackward0")

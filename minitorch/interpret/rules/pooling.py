@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from minitorch.autograd import wrap
 from minitorch.interpret.parts import Parts
 from minitorch.interpret.recorder import Call
 from minitorch.interpret.registry import register_rule
+from minitorch.ops.axes import kept_shape
 
 
 @register_rule("MaxPool2DWithIndicesBackward0")
@@ -32,6 +34,17 @@ def avg_pool(call: Call, x: Parts) -> Parts:
     """The mean of each part."""
     context = call.ctx._replace(shape=tuple(x.rel.shape))
     return x.map(lambda part: call.op.__self__(part, context))
+
+
+@register_rule("AmaxBackward0", "AminBackward0", "MaxBackward1", "MinBackward1")
+def extreme(call: Call, x: Parts) -> Parts:
+    """Read both parts at the extreme; elements that tie share evenly, as in the gradient."""
+    value, over = call.inputs[0]._array, call.ctx[1]
+    hit = value == call.outputs[0]._array.reshape(kept_shape(value.shape, over))
+    count = np.maximum(hit.sum(axis=over, keepdims=True), 1)  # nothing equals nan
+    share = wrap((hit / count).astype(value.dtype))
+    shared = x.map(lambda part: part * share)
+    return _reduced(shared, over, lambda part, dims: part.sum(dims), call.shapes[0])
 
 
 @register_rule("SumBackward0", "SumBackward1")
