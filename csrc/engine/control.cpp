@@ -38,10 +38,9 @@ void send_status(Transport& transport, int world_rank, const Status& status,
 }  // namespace
 
 void Core::handle(const ControlMessage& message) {
-  const std::string from = "rank " + std::to_string(message.from);
   switch (message.kind) {
     case ControlMessage::Kind::kFailure:
-      return fail_all(Error::kPlain, from + " failed: " + message.text);
+      return fail_all(Error::kPlain, message.text);
     case ControlMessage::Kind::kMismatch:
       return fail_all(Error::kMismatch, message.text);
     case ControlMessage::Kind::kTimeout:
@@ -84,9 +83,7 @@ void Core::check_gone(const WorkPtr& work) {
                                " needs rank " + std::to_string(rank) +
                                ", which ended normally after " + std::to_string(known->second) +
                                " collectives of this group";
-      tell_all(ControlMessage::Kind::kFailure, text);
-      return fail_all(Error::kPlain,
-                      "rank " + std::to_string(transport_->rank()) + " failed: " + text);
+      return fail_world(Error::kPlain, failed_here(text));
     }
     std::int64_t deadline = work->deadline_ns_.load();
     const std::int64_t soon = now_ns() + kGrace;

@@ -87,9 +87,7 @@ void Core::drive(Done done, std::int64_t until_ns) {
     }
     if (pending_.load() == 0) look_around(now_ns());
   } catch (const std::exception& error) {  // the transport itself, beside any collective
-    tell_all(ControlMessage::Kind::kFailure, error.what());
-    fail_all(Error::kPlain,
-             "rank " + std::to_string(transport_->rank()) + " failed: " + error.what());
+    fail_world(Error::kPlain, failed_here(error.what()));
   }
 }
 
@@ -179,13 +177,6 @@ void Core::activate(const WorkPtr& work) {
 }
 
 bool Core::advance(const WorkPtr& work) {
-  const auto told = [this](ControlMessage::Kind kind, Error error, const std::string& text) {
-    tell_all(kind, text);
-    fail_all(error, error == Error::kPlain
-                        ? "rank " + std::to_string(transport_->rank()) + " failed: " + text
-                        : text);
-    return true;
-  };
   if (work->disputed_ns_ != 0) return false;
   try {
     switch (work->task_.advance()) {
@@ -201,16 +192,15 @@ bool Core::advance(const WorkPtr& work) {
   } catch (const HeaderMismatch& error) {
     const bool earlier = error.ours.history != error.theirs.history;
     if (!is_collective(error.ours) || (!earlier && work->origin_.empty()))
-      return told(ControlMessage::Kind::kMismatch, Error::kMismatch, error.what());
-    dispute(*work, error);
-    return true;
+      fail_world(Error::kMismatch, error.what());
+    else
+      dispute(*work, error);
   } catch (const CollectiveMismatch& error) {
-    return told(ControlMessage::Kind::kMismatch, Error::kMismatch, error.what());
+    fail_world(Error::kMismatch, error.what());
   } catch (const std::exception& error) {
-    return told(ControlMessage::Kind::kFailure, Error::kPlain,
-                describe(*work) + ": " + error.what());
+    fail_world(Error::kPlain, failed_here(describe(*work) + ": " + error.what()));
   }
-  return false;
+  return true;
 }
 
 void Core::finish(const WorkPtr& work) {

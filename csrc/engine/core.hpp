@@ -142,6 +142,8 @@ class Core : public std::enable_shared_from_this<Core> {
   GroupStatePtr group_of(std::uint32_t id);
 
   // failure.cpp: the end
+  std::string failed_here(const std::string& why) const;  // "rank r failed: ..."
+  void fail_world(Error kind, const std::string& text);   // tell_all, then fail_all
   void tell_all(ControlMessage::Kind kind, const std::string& text);
   void fail_all(Error kind, const std::string& text);
   void fail_work(const WorkPtr& work, Error kind, const std::string& text);

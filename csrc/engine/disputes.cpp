@@ -96,8 +96,7 @@ void Core::handle_dispute(const ControlMessage& message) {
       describe(theirs.front().header) +
       ", which is as far as their records agree. Every rank must issue the same collectives in the "
       "same order.";
-  tell_all(ControlMessage::Kind::kMismatch, text);
-  fail_all(Error::kMismatch, text);
+  fail_world(Error::kMismatch, text);
 }
 
 // Whether our call of the same number is another one; if so, it is over for all.
@@ -113,8 +112,7 @@ bool Core::disagree(GroupState& group, int world_rank, const Record::Call& their
   std::string text = mismatch(rank, ours.header, world_rank, theirs.header);
   const std::string at[] = {called_at(rank, ours.origin), called_at(world_rank, theirs.origin)};
   text += rank < world_rank ? at[0] + at[1] : at[1] + at[0];  // both ends word it alike
-  tell_all(ControlMessage::Kind::kMismatch, text);
-  fail_all(Error::kMismatch, text);
+  fail_world(Error::kMismatch, text);
   return true;
 }
 

@@ -43,8 +43,18 @@ class Moment {
 
 void Core::fail(const std::string& message) {
   const Moment moment(drive_mutex_, drive_requests_, *transport_);
-  tell_all(ControlMessage::Kind::kFailure, message);
-  fail_all(Error::kPlain, "rank " + std::to_string(transport_->rank()) + " failed: " + message);
+  Error kind = Error::kPlain;
+  std::string text = failed_here(message);
+  {
+    // What this rank fails with now is most often the error that it was told. The others are to
+    // raise that one, whoever's message reaches them first.
+    const std::lock_guard lock(inbox_mutex_);
+    if (failed_) {
+      kind = error_kind_;
+      text = error_;
+    }
+  }
+  fail_world(kind, text);
 }
 
 void Core::goodbye() {
@@ -109,8 +119,7 @@ void Core::look_around(std::int64_t now) {
     }
     if (work->disputed_ns_ != 0 && now - work->disputed_ns_ > kSecond) {
       const std::string text = work->dispute_;  // the other rank does not answer
-      tell_all(ControlMessage::Kind::kMismatch, text);
-      fail_all(Error::kMismatch, text);
+      fail_world(Error::kMismatch, text);
       return;
     }
     if (work->next_report_ns_ == 0) {
@@ -126,10 +135,10 @@ void Core::look_around(std::int64_t now) {
 void Core::expire(Work& work, std::int64_t now) {
   work.missing_ = missing_ranks(work);
   const std::string deadlock = deadlock_text(work, now);
-  const std::string text = deadlock.empty() ? timeout_text(work, now) : deadlock;
-  const bool mismatched = !deadlock.empty();
-  tell_all(mismatched ? ControlMessage::Kind::kMismatch : ControlMessage::Kind::kTimeout, text);
-  fail_all(mismatched ? Error::kMismatch : Error::kTimeout, text);
+  if (deadlock.empty())
+    fail_world(Error::kTimeout, timeout_text(work, now));
+  else
+    fail_world(Error::kMismatch, deadlock);
 }
 
 // What still queues has no deadline of the group's yet, but a caller may be waiting for it with one
@@ -156,6 +165,25 @@ bool Core::expire_queued(std::int64_t now) {
 }
 
 // --- the end -------------------------------------------------------------------------------------
+
+std::string Core::failed_here(const std::string& why) const {
+  return "rank " + std::to_string(transport_->rank()) + " failed: " + why;
+}
+
+void Core::fail_world(Error kind, const std::string& text) {
+  switch (kind) {
+    case Error::kMismatch:
+      tell_all(ControlMessage::Kind::kMismatch, text);
+      break;
+    case Error::kTimeout:
+      tell_all(ControlMessage::Kind::kTimeout, text);
+      break;
+    case Error::kPlain:
+      tell_all(ControlMessage::Kind::kFailure, text);
+      break;
+  }
+  fail_all(kind, text);
+}
 
 void Core::tell_all(ControlMessage::Kind kind, const std::string& text) {
   ControlMessage message;

@@ -258,3 +258,22 @@ TEST(who_only_computes_is_late_and_no_mismatch) {
       },
       impatient(std::chrono::milliseconds(300)));
 }
+
+TEST(a_rank_that_passes_its_error_on_passes_on_the_mismatch) {
+  // Told of it, rank 0 ends before rank 2 has been told: whose message comes first must not matter.
+  for (int round = 0; round < 200; ++round) {
+    on_ranks(
+        3,
+        [](const Rank& self) {
+          std::vector<float> parts(9), data(3);
+          const std::string text = mismatch_of([&] {
+            rooted(self.group, Operation::kGather, self.rank == 2 ? 1 : 0, 3, parts, data)->wait();
+            self.group.barrier()->wait();
+          });
+          self.engine.fail("RuntimeError: " + text);
+          CHECK_CONTAINS(text, "They differ in: root.");
+          CHECK_EQUAL(text.rfind("Detected mismatch", 0), std::size_t{0});
+        },
+        impatient(std::chrono::milliseconds(800)));
+  }
+}

@@ -42,7 +42,7 @@ using RequestPtr = std::unique_ptr<Request>;
 
 struct ControlMessage {
   enum class Kind : std::int32_t {
-    kFailure = 1,   // the sender failed; text says why
+    kFailure = 1,   // a rank failed; text says which one and why
     kGoodbye = 2,   // the sender ends normally; text says what it took part in
     kMismatch = 3,  // the sender saw two ranks run different collectives
     kTimeout = 4,   // the sender gave up waiting
