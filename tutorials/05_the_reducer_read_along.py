@@ -137,8 +137,8 @@ for axis, order, title in zip(
         )
         axis.plot(leaves[bucket], bucket, ">", color="#c8553d", zorder=3)
     axis.set(title=title, yticks=range(3), xticks=range(1, 4), xlabel="call of mark_ready")
+    axis.set(xlim=(0.8, 3.2), ylim=(2.4, -0.4))  # room for the marks; bucket 0 on top
     axis.set_yticklabels([f"bucket {b}" for b in range(3)])
-axes[0].invert_yaxis()
 figure.suptitle(
     "dot: ready    bar: waits for its predecessors    arrow: leaves", y=1.04, fontsize=9
 )
@@ -212,7 +212,7 @@ for rank, layouts in enumerate(dist.run_local(rebuild, WORLD, ([[1, 3, 2, 0], [0
 # Everything here is yours to break. From the project's folder:
 #
 # ```console
-# $ make core                                   # build and run the C++ tests, in seconds
+# $ make core                                   # build and run the C++ tests: a minute or two, then seconds
 # $ $EDITOR csrc/reducer/reducer.cpp            # e.g. replace the `while` of launch_ready_buckets by an `if`
 # $ make core                                   # which test says what?
 # $ make build && make test-python PYTEST_ARGS=tests/distributed

@@ -79,7 +79,8 @@ on_two_ranks(one_step, ["pq", "p"], {"find_unused_parameters": True})
 # %% [markdown]
 # 0.5 on both: the parameter took part *somewhere*, so its average over two ranks is (1 + 0) / 2, and rank 1 gets it too: replicas must stay
 # equal. What no rank used keeps its gradient untouched (None, or whatever was there). To know which case it is, the ranks add up a map of one
-# integer per parameter. That, and a walk through the graph after each forward, is what the flag costs.
+# integer per parameter. That, and a walk through the graph after each forward, is what the flag costs. (The warning that the run may show is
+# rank 0's: in *its* forward nothing was unused.)
 #
 # Without the flag PyTorch's backward ends silently with *local* gradients, the optimizer takes that step, and the error comes in the next
 # forward. Here the step itself refuses:

@@ -302,7 +302,7 @@ figure.tight_layout()
 plt.show()
 
 # %% [markdown]
-# Look at three things. Early on, zoneout is *behind*: its training is harder. The plain model's curve on unseen text turns upwards once it begins to learn by heart, and
+# Look at three things. Early on, zoneout is not ahead: its training is harder (in longer runs it is clearly *behind* for a while). The plain model's curve on unseen text turns upwards once it begins to learn by heart, and
 # the gap between its dotted and its solid line says so. And if both are stopped at their best epoch, the difference is smaller than at the end.
 #
 # So a comparison needs enough epochs, early stopping for both, the same search of rates for both, and several seeds: this run has one seed and a

@@ -50,7 +50,9 @@ class Exercise:
         try:
             self.checker(answer)
         except _NotStarted:
-            print(f"[ ] {self.title}: not started. Replace the `...` and run the cell again.")
+            print(
+                f"[ ] {self.title}: not started, or None is returned. Replace the `...`, then run again."
+            )
             return False
         except AssertionError as wrong:
             print(f"[✗] {self.title}: {wrong}\n    hint: {self.hint}")
