@@ -248,6 +248,7 @@ void bind_reducer(py::module_& m) {
       .def("mark_forward_start", [](PyReducer& r) { r.core().mark_forward_start(); })
       .def("prepare_for_backward", [](PyReducer& r) { r.core().prepare_for_backward(); })
       .def("prepare_for_flush", [](PyReducer& r) { r.core().prepare_for_flush(); })
+      .def("prepare_for_shadow", [](PyReducer& r) { r.core().prepare_for_shadow(); })
       .def("set_static_graph", [](PyReducer& r) { r.core().set_static_graph(); })
       // During backward.
       .def_property_readonly("armed", [](PyReducer& r) { return r.core().armed(); })

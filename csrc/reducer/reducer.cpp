@@ -121,6 +121,8 @@ bool Reducer::mark_fired(std::size_t parameter) {
   if (phase_ == Phase::kIdle) return false;
   if (phase_ == Phase::kArmed) phase_ = Phase::kFilling;
   pass_open_ = true;
+  if (learning() && !agreeing() && used_map()[parameter] == 0)
+    throw std::runtime_error(graph_changed_text(parameter));
   switch (firings_.fire(parameter)) {
     case Firings::Outcome::kComplete:
       return true;
@@ -220,7 +222,7 @@ void Reducer::launch_ready_buckets() {
   }
   if (next_to_launch_ < buckets_.size()) return;
   phase_ = Phase::kDraining;
-  if (dynamic() || learning() || pass_ == Pass::kFlush) used_in_this_pass()->launch(*group_);
+  if (dynamic() || agreeing() || pass_ == Pass::kFlush) used_in_this_pass()->launch(*group_);
 }
 
 // --- end of backward -----------------------------------------------------------------------------
@@ -285,7 +287,7 @@ void Reducer::finish() {
   if (iterations_ > 0) total_ += measure_overlap(last_step_);
   last_ready_order_ = ready_order_;
   if (dynamic()) used_.forget_marks();
-  if (options_.static_graph) firings_.set_learned();
+  if (options_.static_graph && pass_ == Pass::kBackward) firings_.set_learned();
   ++iterations_;
   reset_pass();
 }

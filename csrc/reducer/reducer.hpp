@@ -13,12 +13,14 @@
 // the same collectives in the same order, whatever order its own gradients came in. The end of
 // backward waits in the same order.
 //
-// Three kinds of pass go through these states:
+// Four kinds of pass go through these states:
 //   backward  as told above.
 //   learning  the first backward under static_graph (firings.hpp). mark_fired only counts; when the
 //             pass is over, the caller marks every parameter ready at once.
 //   flush     no backward at all: the caller arms with prepare_for_flush and marks every parameter
 //             ready with what `.grad` holds (accumulated under no_sync).
+//   shadow    a backward that the other ranks run, joined with zeros. Nothing fires, and so this
+//             rank learns nothing of its own graph: it counts in its own first backward.
 //
 // Division comes before the sum (g * (1/W), as in PyTorch): sums of half-precision gradients then
 // do not overflow at large W. The price is one more rounding than dividing the sum.
@@ -91,6 +93,8 @@ class Reducer {
   void prepare_for_backward() { arm(Pass::kBackward); }
   // Arms it for mark_ready calls without a backward: every parameter's, in any order.
   void prepare_for_flush() { arm(Pass::kFlush); }
+  // Likewise, for a backward that only the other ranks run.
+  void prepare_for_shadow() { arm(Pass::kShadow); }
   // Throws std::runtime_error once a reduction has run.
   void set_static_graph();
 
@@ -104,7 +108,8 @@ class Reducer {
   // (no_sync).
   void mark_used(std::size_t parameter);
   // static_graph: the parameter's hook fired. True if its gradient is complete by that; never while
-  // learning. Throws std::runtime_error if it fired more often than in the first pass.
+  // learning. Throws std::runtime_error if it fired more often than in the first pass, or on no
+  // rank in theirs if this one comes to learn later.
   bool mark_fired(std::size_t parameter);
   bool learning() const { return options_.static_graph && !firings_.learned(); }
   // static_graph: the parameters that the first pass did without.
@@ -162,10 +167,13 @@ class Reducer {
 
  private:
   enum class Phase { kIdle, kArmed, kFilling, kDraining };
-  enum class Pass { kBackward, kFlush };
+  enum class Pass { kBackward, kFlush, kShadow };
 
   // Which parameters are used may differ from step to step.
   bool dynamic() const { return options_.find_unused_parameters && !options_.static_graph; }
+  // static_graph: the pass in which the ranks agree on which parameters are used. A rank that
+  // shadows it has its learning pass later.
+  bool agreeing() const { return options_.static_graph && iterations_ == 0; }
   // What mark_used is about, for the pass that runs; nullptr if every parameter counts as used.
   UsedMap* used_in_this_pass();
 

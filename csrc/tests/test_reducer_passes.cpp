@@ -105,6 +105,51 @@ TEST(a_learning_pass_that_raised_is_learned_anew) {
   });
 }
 
+TEST(a_rank_that_shadows_the_first_pass_learns_in_its_own) {
+  on_ranks(2, [](int rank, const std::shared_ptr<Group>& group) {
+    Reducer reducer = Fixture().make(group, {.static_graph = true});
+    for (int step = 0; step < 4; ++step) {
+      reducer.rebuild_buckets();
+      if (rank == 0 && step == 0) {
+        reducer.prepare_for_shadow();
+        for (const std::size_t i : reducer.missing()) reducer.mark_ready(i, nullptr);
+        drain(reducer);
+        CHECK(reducer.learning());
+        continue;
+      }
+      reducer.prepare_for_backward();
+      const bool learning = reducer.learning();
+      CHECK_EQUAL(learning, step == (rank == 0 ? 1 : 0));
+      if (!learning) reducer.mark_unused_ready(2, nullptr);
+      fire(reducer, {1, 0, 1});
+      if (learning) end_learning(reducer);
+      drain(reducer);
+      CHECK_NEAR(value_in(reducer, 1), step == 0 ? 1 : 2, 1e-6);
+      CHECK_EQUAL(map_of(reducer), (std::vector<std::int32_t>{1, 1, 0}));
+    }
+  });
+}
+
+TEST(a_rank_that_learns_later_may_not_use_what_nobody_used) {
+  on_ranks(2, [](int rank, const std::shared_ptr<Group>& group) {
+    Reducer reducer = Fixture().make(group, {.static_graph = true});
+    if (rank == 0) {
+      reducer.prepare_for_shadow();
+      for (const std::size_t i : reducer.missing()) reducer.mark_ready(i, nullptr);
+    } else {
+      reducer.prepare_for_backward();
+      fire(reducer, {1, 0});
+      end_learning(reducer);
+    }
+    drain(reducer);
+    if (rank == 1) return;
+    reducer.prepare_for_backward();
+    fire(reducer, {1});
+    CHECK_CONTAINS(check::message_of<std::runtime_error>([&] { fire(reducer, {2}); }),
+                   "Your training graph has changed in this iteration");
+  });
+}
+
 TEST(a_static_graph_is_declared_before_training) {
   on_ranks(1, [](int rank, const std::shared_ptr<Group>& group) {
     Reducer reducer = Fixture().make(group);

@@ -46,12 +46,26 @@ def reach_leaf(
         variable._grad = grad if held is None else held + grad
     else:
         _accumulate(variable, buffers, leaf)
+    _after_accumulation(leaf, variable._grad)
+
+
+def reach_without_gradient(leaf: AccumulateGrad) -> None:
+    """All paths to the leaf are walked, and no rule gave a gradient (each returned None).
+
+    ``grad`` stays as it is; the hooks that come after accumulation run all the same, as in PyTorch:
+    data-parallel training counts on hearing of every parameter in the graph.
+    """
+    _after_accumulation(leaf, None)
+
+
+def _after_accumulation(leaf: AccumulateGrad, grad: TensorBase | None) -> None:
     # A user's hook before the node's own (data-parallel training's): it sees the local gradient.
-    if extra.post_accumulate_hooks:
-        for hook in list(extra.post_accumulate_hooks.values()):
+    variable = leaf.variable
+    if variable._extra is not None and variable._extra.post_accumulate_hooks:
+        for hook in list(variable._extra.post_accumulate_hooks.values()):
             hook(variable)
     if leaf._rare is not None and leaf._rare.post:
-        after_node(leaf, (), variable._grad, True)
+        after_node(leaf, (), grad, True)
 
 
 def _accumulate(variable: TensorBase, buffers: dict[Node, Any], leaf: AccumulateGrad) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy import asarray, ndarray
 
-from minitorch.autograd.accumulate import reach_leaf
+from minitorch.autograd.accumulate import reach_leaf, reach_without_gradient
 from minitorch.autograd.grad_mode import mode
 from minitorch.autograd.graph import AccumulateGrad, Node
 from minitorch.autograd.hook_calls import after_node, before_node
@@ -206,6 +206,8 @@ def _walk(
             for leaf in ready:
                 if leaf in buffers:
                     reach_leaf(task, leaf, buffers, wanted, captures)
+                elif captures is None and (wanted is None or leaf in wanted):
+                    reach_without_gradient(leaf)
             ready.clear()
 
 

@@ -71,7 +71,8 @@ class DistributedDataParallel(Building, Accumulation, BufferSync, UnevenInputs):
         Bucket size in MiB, default 25 with a first bucket of 1. A bucket closes once it reaches its
         cap, so it may be larger. The first iteration uses one bucket per dtype.
     bucket_cap_mb_list : list of float, optional
-        One cap per bucket, the last repeats.
+        One cap per bucket, the last repeats. Holds in the first iteration too, where the buckets
+        are cut in the order of registration.
     find_unused_parameters : bool
         Walk the graph after each forward and do not wait for parameters that it does not reach.
     check_reduction : bool
@@ -181,6 +182,7 @@ class DistributedDataParallel(Building, Accumulation, BufferSync, UnevenInputs):
             init_sync_buffers = True
         self.broadcast_buffers = self.forward_sync_buffers = bool(forward_sync_buffers)
         self._bucket_limits = bucket_limits(bucket_cap_mb, bucket_cap_mb_list)
+        self._always_bounded = bucket_cap_mb_list is not None and len(bucket_cap_mb_list) > 0
         self.bucket_bytes_cap = max(self._bucket_limits)
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         self._refuse_uninitialized()
@@ -227,6 +229,8 @@ class DistributedDataParallel(Building, Accumulation, BufferSync, UnevenInputs):
 
     def _before_reduced_forward(self) -> None:
         self.reducer.mark_forward_start()
+        if self._delayed is not None:
+            self._delayed.ensure_finished()
         if self.reducer.before_forward():
             self._has_rebuilt_buckets = True
 
@@ -275,5 +279,6 @@ class DistributedDataParallel(Building, Accumulation, BufferSync, UnevenInputs):
 
     def _check_reducer_finalized(self) -> None:
         """Raise if a backward left gradients unreduced."""
-        if text := self.reducer.unfinished():
-            raise RuntimeError(text)
+        for part in (self.reducer, self._delayed):
+            if part is not None and (text := part.unfinished()):
+                raise RuntimeError(text)

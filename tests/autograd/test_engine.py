@@ -203,6 +203,31 @@ def test_queueing_outside_backward_raises():
         autograd.queue_callback(lambda: None)
 
 
+def test_hooks_after_accumulation_hear_of_a_rule_that_gave_no_gradient():
+    """PyTorch's order of calls, as observed; tensor hooks want a gradient and do not run."""
+    x, y = leaf(2), leaf(2)
+    heard = []
+    nodes = {name: (v * 1).grad_fn.next_functions[0][0] for name, v in (("x", x), ("y", y))}
+    for name, variable in (("x", x), ("y", y)):
+        hook = lambda grads, outs, name=name: heard.append((name, outs[0] is None))
+        nodes[name].register_hook(hook)
+        variable.register_post_accumulate_grad_hook(lambda v, name=name: heard.append(name))
+
+    def only_x():
+        heard.clear()
+        return autograd.record(x._array + y._array, lambda node, g: (g, None), (x, y * 3))
+
+    only_x().sum().backward()
+    assert heard == ["x", ("x", False), "y", ("y", True)]
+    assert y.grad is None
+    only_x().sum().backward(inputs=[x])
+    assert heard == ["x", ("x", False)]
+    (only_x() + y).sum().backward()
+    assert heard[2:] == ["y", ("y", False)]
+    autograd.grad(only_x().sum(), [x, y], allow_unused=True)
+    assert heard == []
+
+
 @pytest.mark.parametrize("where", ["tensor", "post", "node", "rule", "callback"])
 def test_an_exception_leaves_the_engine_usable(where):
     order, x = [], leaf(2)

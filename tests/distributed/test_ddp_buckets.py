@@ -89,12 +89,24 @@ def launch_sequence(kib, options, iterations=3):
         ),
         (
             {"bucket_cap_mb_list": [1, 3]},
-            "6291456",
+            "2097152, 3145728, 1048576",
             (1, "1048576, 3145728, 2097152", "5, 4 3 2, 1 0"),
-            [[(0, 6144)]] + [[(0, 1024), (1, 3072), (2, 2048)]] * 2,
+            [[(0, 2048), (1, 3072), (2, 1024)]] + [[(0, 1024), (1, 3072), (2, 2048)]] * 2,
+        ),
+        (
+            {"bucket_cap_mb_list": [3, 1, 2], "static_graph": True},
+            "2097152, 1048576, 3145728",
+            (1, "3145728, 1048576, 2097152", "5 4 3, 2, 1 0"),
+            [[(0, 2048), (1, 1024), (2, 3072)]] * 2 + [[(0, 3072), (1, 1024), (2, 2048)]],
+        ),
+        (
+            {"bucket_cap_mb_list": []},
+            "6291456",
+            (1, "1048576, 5242880", "5, 4 3 2 1 0"),
+            [[(0, 6144)], [(0, 1024), (1, 5120)], [(0, 1024), (1, 5120)]],
         ),
     ],
-    ids=["default", "cap-2", "unused", "unused-cap-2", "list"],
+    ids=["default", "cap-2", "unused", "unused-cap-2", "list", "static-list", "no-list"],
 )
 def test_six_layers_of_one_mebibyte(options, ctor, rebuilt, launches):
     assert launch_sequence([1024] * 6, options) == (ctor, rebuilt, launches)
@@ -195,7 +207,7 @@ def test_one_bucket_per_dtype():
 
     layout, dtypes, gradients = same_on_all(rank)
     assert layout == ("32, 32", "32, 32", "1, 2 0")
-    assert dtypes == "float32, float64"
+    assert dtypes == "double, float"
     assert gradients == [[1.5] * 4] * 3
 
 

@@ -128,6 +128,20 @@ def dist_meter_reset():
     dist.reset_meter()
 
 
+def test_a_buffer_whose_dtype_changes_on_one_rank_is_told_to_all():
+    """Of the same width: the bytes would be taken for another number."""
+
+    def rank(r):
+        ddp = DDP(Stateful(0))
+        if r == 1:
+            ddp.module.buffer = torch.ones(1, dtype=torch.int32)
+        with pytest.raises(RuntimeError, match="They differ in: dtype"):
+            ddp(torch.ones(1))
+            dist.barrier()  # a sender may be past the broadcast already
+
+    run(rank)
+
+
 def test_reassigned_buffers_are_found():
     class Reassigns(nn.Module):
         def __init__(self):

@@ -171,6 +171,8 @@ def test_devices_are_refused_in_pytorchs_words(arguments):
         ({"bucket_cap_mb": "25"}, TypeError, "bucket_cap_mb: a cap must be a number .* got '25'"),
         ({"bucket_cap_mb": float("nan")}, ValueError, "bucket_cap_mb: a cap must not be"),
         ({"bucket_cap_mb_list": 3}, TypeError, "bucket_cap_mb_list must be a list"),
+        ({"bucket_cap_mb_list": iter([3])}, TypeError, "bucket_cap_mb_list must be a list"),
+        ({"bucket_cap_mb_list": np.array([1, -1])}, ValueError, "a cap must not be negative"),
         ({"bucket_cap_mb_list": [1, -1]}, ValueError, "bucket_cap_mb_list: a cap must not be"),
         ({"process_group": "WORLD"}, TypeError, "process_group must be what new_group returns"),
         ({"module": Scale}, TypeError, "module must be an nn.Module, got <class"),
@@ -221,10 +223,10 @@ def test_negative_cap_and_deprecated_flag():
     def rank(r):
         with pytest.raises(ValueError, match="must not be negative"):
             DDP(Scale(), bucket_cap_mb=-1)
-        with pytest.warns(FutureWarning, match="check_reduction"):
-            DDP(Scale(), check_reduction=True)
+        DDP(Scale(), check_reduction=True)
 
-    run(rank, 1)
+    with pytest.warns(FutureWarning, match="check_reduction"):
+        run(rank)
 
 
 def test_frozen_parameters_are_broadcast_but_not_reduced():

@@ -118,6 +118,62 @@ def test_a_backward_without_the_chosen_parameter_is_an_error():
     run(rank, 1)
 
 
+def test_a_backward_that_raised_after_the_start_is_not_gone_on_from():
+    """Its all-reduce is under way, and writes into the gradients of the next step."""
+
+    def rank(r):
+        ddp = wrap(Chain(), "late", hooked="middle")
+        optimizer = torch.optim.SGD(ddp.parameters(), lr=1.0)
+
+        def fail(gradient):
+            raise ArithmeticError("not this time")
+
+        handle = ddp.module.early.register_hook(fail)
+        with pytest.raises(ArithmeticError):
+            ddp(a(r)).sum().backward()
+        handle.remove()
+        optimizer.zero_grad()
+        for go_on in (optimizer.step, lambda: ddp(a(r)), ddp.sync, ddp._check_reducer_finalized):
+            with pytest.raises(RuntimeError, match="Expected to have finished reduction"):
+                go_on()
+        with pytest.raises(
+            RuntimeError, match=r"\(late\) were not averaged: backward raised after"
+        ):
+            ddp(a(r))
+
+    run(rank)
+
+
+def test_a_backward_that_raised_before_the_start_is_forgotten():
+    def rank(r):
+        ddp = wrap(Chain(), "late")
+        optimizer = torch.optim.SGD(ddp.parameters(), lr=1.0)
+
+        def fail(gradient):
+            raise ArithmeticError("not this time")
+
+        handle = ddp.module.middle.register_hook(fail)
+        with pytest.raises(ArithmeticError):
+            ddp(a(r)).sum().backward()
+        handle.remove()
+        with pytest.raises(RuntimeError, match=r"\(late\) were not averaged.* Leave out this step"):
+            optimizer.step()
+        ddp.zero_grad()
+        (ddp(a(r)) * scaled(r)).sum().backward()
+        optimizer.step()
+        return [grad(p) for p in ddp.parameters()]
+
+    assert same_on_all(rank) == [1.5] * 3
+
+
+@pytest.mark.parametrize("wrong", [[1], "late", [("late",)]])
+def test_pairs_are_needed(wrong):
+    module = Chain()
+    options = {"delay_all_reduce_named_params": wrong, "param_to_hook_all_reduce": module.early}
+    with pytest.raises(TypeError, match=r"must hold pairs \(name, parameter\)"):
+        run(lambda r: DDP(module, **options), 1)
+
+
 def test_copies_have_their_own():
     import copy
 

@@ -40,7 +40,7 @@ def test_construction_facts():
         )
 
     assert same_on_all(rank) == (
-        [2, "Sequential", 4, 4 * 64 * 64 * 4, "float32", int(0.01 * 2**20)],
+        [2, "Sequential", 4, 4 * 64 * 64 * 4, "float", int(0.01 * 2**20)],
         "65536",
         0,
         0,

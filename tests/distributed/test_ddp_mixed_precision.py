@@ -175,6 +175,11 @@ def test_a_second_communication_hook_is_refused():
     [
         (object(), TypeError, "must be a nn.parallel.distributed._MixedPrecision"),
         (_MixedPrecision(param_dtype=torch.int32), ValueError, "param_dtype must be a floating"),
+        (
+            _MixedPrecision(reduce_dtype="float16"),
+            TypeError,
+            "reduce_dtype must be a dtype, got 'f",
+        ),
     ],
 )
 def test_arguments_are_checked(value, error, text):

@@ -90,6 +90,30 @@ def test_a_bucket_of_its_own_also_after_the_rebuild():
     assert len(rebuilt) == 2
 
 
+@pytest.mark.parametrize("world", [2, 3])
+def test_unused_on_some_ranks_or_on_all(world):
+    """Where no rank looks anything up the gradient stays None."""
+
+    def rank(r, sparse):
+        ddp = DDP(Model(sparse=sparse), find_unused_parameters=True)
+        weight, seen = ddp.module.table.weight, []
+        for use_table in (True, r == 0, False, r != 0):
+            ddp.zero_grad()
+            ddp(torch.tensor([r, 3]), use_table).sum().backward()
+            gradient = weight.grad
+            if gradient is not None:
+                gradient = (gradient.to_dense() if sparse else gradient).numpy().copy()
+            seen.append(gradient)
+        return seen
+
+    for sparse, dense in zip(run(rank, world, True), run(rank, world, False), strict=True):
+        assert sparse[2] is None
+        assert dense[2] is None
+        for step in (0, 1, 3):
+            np.testing.assert_allclose(sparse[step], dense[step], rtol=1e-6)
+            assert np.abs(sparse[step]).sum() > 0
+
+
 def test_accumulates_under_no_sync():
     def rank(r):
         ddp = DDP(nn.Embedding(4, 1, sparse=True))

@@ -84,10 +84,10 @@ def test_three_joinables_take_turns(world):
             for _ in range(2 + r):
                 for counter in counters:
                     counter()
-        return [counter.total for counter in counters]
+        return [(counter.total, counter.shadowed) for counter in counters]
 
-    for r, totals in enumerate(run(rank, world)):
-        assert totals == [expected_total(r, world, 2, 1) + 100] * 3
+    for r, seen in enumerate(run(rank, world)):
+        assert seen == [(expected_total(r, world, 2, 1) + 100, world - 1 - r)] * 3
 
 
 @pytest.mark.parametrize("joinables", [1, 3])

@@ -289,13 +289,17 @@ def test_throw_with_a_collective_of_the_models_own():
     def rank(r):
         ddp = DDP(Talks())
         done = 0
-        with pytest.raises(RuntimeError), ddp.join(throw_on_early_termination=True):
+        with (
+            pytest.raises(RuntimeError) as caught,
+            ddp.join(throw_on_early_termination=True),
+        ):
             for _ in range(4 - r):
                 ddp(ONE).sum().backward()
                 done += 1
-        return done
+        return done, str(caught.value)
 
-    assert run(rank, 3) == [2, 2, 2]
+    others = "Detected at least one rank that exhausted inputs. Throwing across all ranks."
+    assert run(rank, 3) == [(2, others), (2, others), (2, "Rank 2 exhausted all inputs.")]
 
 
 def test_disabled_context_divides_by_all_ranks_and_shadows_nothing():
@@ -353,24 +357,16 @@ def test_skew_warns_once(monkeypatch):
 
     def rank(r):
         ddp = DDP(Scale())
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            with ddp.join():
-                train(ddp, [ONE] * (1 + 5 * r), lr=0.0)
-        return [str(w.message) for w in caught]
+        with ddp.join():
+            train(ddp, [ONE] * (1 + 5 * r), lr=0.0)
 
-    assert Join.WARN_THRESHOLD == 2
-    results = run(lambda r: rank(r) if r == 0 else quiet(rank, r), 2)
-    assert len(results[0]) == 1
-    assert results[0][0].startswith("Detected uneven input skew of greater than 2. This means that")
-    assert "rank 0 has at least 2 fewer inputs" in results[0][0]
-
-
-def quiet(rank, r):
-    # catch_warnings swaps module state that threads share: only rank 0 records.
-    ddp = DDP(Scale())
-    with ddp.join():
-        train(ddp, [ONE] * (1 + 5 * r), lr=0.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(rank)
+    texts = [str(each.message) for each in caught]
+    assert len(texts) == 1
+    assert texts[0].startswith("Detected uneven input skew of greater than 2. This means that")
+    assert "rank 0 has at least 2 fewer inputs" in texts[0]
 
 
 def test_static_graph_with_a_joined_rank():
@@ -386,6 +382,57 @@ def test_static_graph_with_a_joined_rank():
         return grad(m.p), grad(m.q), grad(m.z)
 
     assert run(rank, 3) == [(None, None, None), (4.0, 4.0, None), (2.0, 2.0, None)]
+
+
+@pytest.mark.filterwarnings("ignore:find_unused_parameters")
+def test_unused_parameters_with_a_joined_rank():
+    """q is used by all while all have inputs, and then by nobody."""
+
+    def rank(r):
+        ddp = DDP(Branches(), find_unused_parameters=True)
+        seen = []
+        with ddp.join():
+            for step in range(1 + r):
+                ddp.zero_grad()
+                ddp(ONE, use_q=step == 0).sum().backward()
+                seen.append((grad(ddp.module.p), grad(ddp.module.q)))
+        return seen
+
+    assert run(rank) == [[(1.0, 1.0)], [(1.0, 1.0), (0.5, None)]]
+
+
+@pytest.mark.parametrize("world", [2, 3, 5])
+@pytest.mark.parametrize("view", [False, True], ids=["copy", "view"])
+def test_static_graph_of_a_rank_that_has_inputs_only_later(world, view):
+    """Rank 0 shadows the learning pass of the others, and learns in its own first backward."""
+
+    def rank(r):
+        ddp = DDP(
+            Branches(with_z=True), static_graph=True, bucket_cap_mb=0, gradient_as_bucket_view=view
+        )
+        with ddp.join():
+            train(ddp, [ONE] * r, lr=0.0)
+        train(ddp, [ONE * (r + 1)] * 3, lr=0.0)
+        m = ddp.module
+        return grad(m.p), grad(m.q), grad(m.z), ddp._get_ddp_logging_data()["has_rebuilt_buckets"]
+
+    mean = (world + 1) / 2
+    assert same_on_all(rank, world) == (mean, mean, None, 1)
+
+
+def test_static_graph_of_a_rank_that_has_inputs_only_later_and_another_graph():
+    """What no rank used when the ranks agreed on what is used cannot be averaged later."""
+
+    def rank(r):
+        ddp = DDP(Branches(), static_graph=True)
+        with ddp.join():
+            for _ in range(r):
+                ddp(ONE, use_q=False).sum().backward()
+        if r == 0:
+            with pytest.raises(RuntimeError, match=r"training graph has changed .*parameter 1, q"):
+                ddp(ONE).sum().backward()
+
+    run(rank)
 
 
 def test_sparse_gradients_with_a_joined_rank():

@@ -228,15 +228,21 @@ def test_checkpointing_twice_weight_sharing(world, how):
     checkpoint_parity(world, Sharing, static_graph=True)
 
 
+@pytest.mark.filterwarnings("ignore:.*DistributedDataParallel does not average")
 @worlds
 def test_no_grad(world):
-    """A forward under no_grad leaves no gradient; the training that follows is as usual."""
+    """A forward under no_grad leaves no gradient and arms nothing; the training that follows is as
+    usual.
+    """
 
     def rank(r):
         ddp = DDP(nn.Linear(1, 1, bias=False))
         with torch.no_grad():
             out = ddp(a(r).reshape(1, 1))
         before = out.requires_grad, ddp.module.weight.grad
+        ddp.module(a(r).reshape(1, 1)).sum().backward()
+        assert grad(ddp.module.weight) == r + 1
+        ddp.zero_grad()
         ddp(a(r).reshape(1, 1)).sum().backward()
         return before, grad(ddp.module.weight)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,8 +10,6 @@ import numpy as np
 from .._native import core
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from minitorch.tensor import Tensor
 
 MIB = 2**20
@@ -38,13 +36,13 @@ def bucket_limits(cap_mb: float | None, cap_mb_list: Sequence[float] | None) -> 
     TypeError, ValueError
         If a cap is not a number, or negative or nan.
     """
-    if cap_mb_list is not None and not isinstance(cap_mb_list, Iterable):
+    if cap_mb_list is not None and not isinstance(cap_mb_list, (Sequence, np.ndarray)):
         raise TypeError(
             "bucket_cap_mb_list must be a list of numbers (MiB), got "
             f"{type(cap_mb_list).__name__}; for one cap pass bucket_cap_mb"
         )
-    if cap_mb_list:
-        name, caps = "bucket_cap_mb_list", list(cap_mb_list)
+    if listed := list(() if cap_mb_list is None else cap_mb_list):
+        name, caps = "bucket_cap_mb_list", listed
     elif cap_mb is None:
         return [DEFAULT_FIRST_BUCKET_MB * MIB, DEFAULT_BUCKET_CAP_MB * MIB]
     else:
@@ -61,17 +59,17 @@ def first_assignment(
     parameters: Sequence[Tensor],
     limits: Sequence[int],
     *,
-    final: bool,
+    bounded: bool,
     sparse: Sequence[bool] = (),
 ) -> tuple[list[list[int]], list[int]]:
     """Buckets of the first iteration: in reverse, since the last layer's gradients come first.
 
     One bucket per dtype as long as the order of readiness is unknown, since the rebuild will cut
-    anew. If these buckets are ``final`` (find_unused_parameters), the limits hold from the start.
-    ``sparse`` says whose gradients travel alone.
+    anew; but ``bounded`` by the limits where no rebuild follows (find_unused_parameters), and where
+    the caps are a list, as in PyTorch. ``sparse`` says whose gradients travel alone.
     """
     indices, per_bucket = compute_bucket_assignment_by_size(
-        parameters, limits if final else [_NO_LIMIT], sparse
+        parameters, limits if bounded else [_NO_LIMIT], sparse
     )
     return indices[::-1], per_bucket[::-1]
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from minitorch.autograd.graph import bump_version
 
+from .._tensors import PLAIN
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -49,9 +51,10 @@ def broadcast_coalesced(
     in_flight: list[tuple[Any, np.ndarray, list[Tensor]]] = []
     for chunk in _chunks(tensors, limit):
         flat = np.concatenate([tensor._array.ravel() for tensor in chunk])
-        # Bytes: a broadcast has no arithmetic, and so carries dtypes that no reduction knows
-        # (bool).
-        work = process_group._group.broadcast(flat.view(np.uint8), src, label=label)
+        # A dtype that the core does not know (bool) is moved as bytes; one that it knows is
+        # compared across the ranks.
+        data = flat if flat.dtype in PLAIN else flat.view(np.uint8)
+        work = process_group._group.broadcast(data, src, label=label)
         in_flight.append((work, flat, chunk))
         if len(in_flight) == _IN_FLIGHT:
             _take_in(*in_flight.pop(0), sending=sending)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..optim.in_backward import take_over
+from ..process_group import outsider
 from .delayed import DelayedAllReduce
 from .hook_registration import HookRegistration
 from .mixed_precision import LowPrecision, _MixedPrecision
-from .module import WrappedModule
+from .module import WrappedModule, member_of
 from .reducer import GradientReducer
 from .sparse import sparse_parameters
 from .step_check import guard_optimizers
@@ -30,6 +31,7 @@ class Building(WrappedModule, HookRegistration):
     skip_all_reduce_unused_params: bool
     static_graph: bool
     _bucket_limits: list[int]
+    _always_bounded: bool
     _delayed_names: list[str]
     _param_to_hook_all_reduce: Parameter | None
 
@@ -41,6 +43,7 @@ class Building(WrappedModule, HookRegistration):
             "static_graph": self.static_graph,
             "skip_all_reduce_unused_params": self.skip_all_reduce_unused_params,
             "bucket_limits": self._bucket_limits,
+            "bucket_limits_from_the_start": self._always_bounded,
             "delay_all_reduce_named_params": self._delayed_names,
             "mixed_precision": self.mixed_precision,
         }
@@ -51,6 +54,7 @@ class Building(WrappedModule, HookRegistration):
             self.process_group,
             [(n, p) for n, p in parameters if p.requires_grad and n not in self._delayed_names],
             self._bucket_limits,
+            always_bounded=self._always_bounded,
             sparse=sparse_parameters(self.module),
             watched=parameters,
             find_unused_parameters=self.find_unused_parameters,
@@ -74,6 +78,24 @@ class Building(WrappedModule, HookRegistration):
                 self.register_comm_hook(self.process_group, hook)
         guard_optimizers()
         take_over(cast("DistributedDataParallel", self), self.reducer.parameters)
+
+    def _update_process_group(self, new_process_group: Any) -> None:
+        """Go on over another group, such as the ranks that are left, with buckets laid out anew.
+
+        Every rank of the new group calls it between two iterations; nothing is verified or
+        broadcast. A rank outside of it keeps what it has. A communication hook stays registered;
+        one whose state is the old group gets the new one, any other looks after itself.
+        """
+        if outsider(new_process_group):
+            return
+        before, old_group = self.reducer, self.process_group
+        self.process_group = member_of(new_process_group)
+        before.remove_hooks()
+        if self._delayed is not None:
+            self._delayed.remove_hooks()
+        self._build_reducer()
+        if before.hook is not None and self.reducer.hook is None:
+            self.reducer.register_hook(before.hook.over(self.reducer, old_group))
 
     def _set_static_graph(self) -> None:
         """Turn on ``static_graph`` after construction, before training.

@@ -20,6 +20,7 @@ from minitorch.autograd.engine import queue_callback
 from minitorch.autograd.grad_mode import mode
 from minitorch.autograd.graph import accumulator_of, bump_version, wrap
 
+from .step_check import open_passes
 from .weak import weak_method, when_backward_enters
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def check_delayed(
 
     Raises
     ------
+    TypeError
+        If there is anything but pairs in the first.
     ValueError
         If only one is given, a name or parameter is not the module's, dtypes differ, or nothing
         would be left for the buckets.
@@ -53,7 +56,13 @@ def check_delayed(
     own = dict(module.named_parameters())
     if not pairs:
         raise ValueError("delay_all_reduce_named_params is empty; leave it out")
-    for name, parameter in pairs:
+    for pair in pairs:
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
+            raise TypeError(
+                "delay_all_reduce_named_params must hold pairs (name, parameter), as "
+                f"module.named_parameters() gives them, got {pair!r}"
+            )
+        name, parameter = pair
         if own.get(name) is not parameter:
             raise ValueError(
                 f"delay_all_reduce_named_params: {name!r} with this tensor is not a parameter of "
@@ -97,18 +106,19 @@ class DelayedAllReduce:
     ) -> None:
         self._group, self._hooked_name = process_group, hooked_name
         self._names = [name for name, _ in named_parameters]
-        self._parameters = [parameter for _, parameter in named_parameters]
-        total = sum(parameter.numel() for parameter in self._parameters)
-        self._flat = np.zeros(total, self._parameters[0]._array.dtype)
+        self.parameters = [parameter for _, parameter in named_parameters]
+        total = sum(parameter.numel() for parameter in self.parameters)
+        self._flat = np.zeros(total, self.parameters[0]._array.dtype)
         self._views, start = [], 0
-        for parameter in self._parameters:
+        for parameter in self.parameters:
             stop = start + parameter.numel()
             self._views.append(wrap(self._flat[start:stop].reshape(parameter._array.shape)))
             start = stop
         self._armed = False
+        self._open = False  # backward has begun, and its average has not been handed back
         self._task: Any = None
         self._work: Any = None
-        self._nodes = [accumulator_of(parameter) for parameter in self._parameters]
+        self._nodes = [accumulator_of(parameter) for parameter in self.parameters]
         self._hooked_node = accumulator_of(hooked)
         self._handles = [
             node.register_hook(weak_method(self, "_arrived", name))
@@ -116,6 +126,41 @@ class DelayedAllReduce:
         ]
         # Registered last: when a delayed parameter is the hooked one, it has arrived by then.
         self._handles.append(self._hooked_node.register_hook(weak_method(self, "_start")))
+
+    def manages(self, parameter: Tensor) -> bool:
+        """Whether the gradient of ``parameter`` is averaged here."""
+        return any(parameter is each for each in self.parameters)
+
+    def ensure_finished(self) -> None:
+        """Complain about a backward that raised with its all-reduce under way.
+
+        One that raised before is forgotten: no other rank has seen anything of it.
+
+        Raises
+        ------
+        RuntimeError
+            "Expected to have finished reduction in the prior iteration ..."
+        """
+        if self._open and self._work is not None:
+            raise RuntimeError(self.unfinished())
+        self._close()
+
+    def unfinished(self) -> str:
+        """Return the complaint about a backward that was left unreduced; empty if there is none."""
+        if not self._open:
+            return ""
+        text = (
+            "Expected to have finished reduction in the prior iteration before starting a new "
+            f"one. The gradients of delay_all_reduce_named_params ({', '.join(self._names[:5])}) "
+            "were not averaged: "
+        )
+        if self._work is None:
+            return text + "backward ended without, or raised. Leave out this step."
+        return text + (
+            "backward raised after their all-reduce had begun, so the ranks may have seen "
+            "different numbers of collectives. Restart from a checkpoint, or build "
+            "DistributedDataParallel anew on all ranks."
+        )
 
     def arm(self, outputs: Sequence[Tensor]) -> None:
         """Expect the backward of ``outputs``; from here on ``.grad`` lives in the flat buffer."""
@@ -125,6 +170,8 @@ class DelayedAllReduce:
 
     def reduce_now(self) -> None:
         """Average what has accumulated, without a backward."""
+        if text := self.unfinished():
+            raise RuntimeError(text)
         self._move_in()
         self._launch()
         self._finish()
@@ -136,7 +183,7 @@ class DelayedAllReduce:
         self._handles = []
 
     def _move_in(self) -> None:
-        for parameter, view in zip(self._parameters, self._views, strict=True):
+        for parameter, view in zip(self.parameters, self._views, strict=True):
             held = parameter._grad
             if held is not view:
                 view._array[...] = 0 if held is None else held._array
@@ -145,6 +192,8 @@ class DelayedAllReduce:
     def _enter(self) -> None:
         if self._armed and self._task is None and not mode.task.captures:
             self._task = mode.task
+            self._open = True
+            open_passes.reducers.add(self)
             queue_callback(self._end)
 
     def _arrived(self, name: str) -> None:
@@ -171,8 +220,13 @@ class DelayedAllReduce:
     def _finish(self) -> None:
         self._work.wait()
         self._work = None
+        self._close()
         for view in self._views:
             bump_version(view)
+
+    def _close(self) -> None:
+        self._open = False
+        open_passes.reducers.discard(self)
 
     def _end(self) -> None:
         self._armed, self._task = False, None

@@ -58,7 +58,7 @@ def shadow_backward(reducer: GradientReducer) -> None:
     if reducer.gradient_as_bucket_view:
         views = [slots[index] for index in range(len(reducer.parameters))]
         kept = [(view, view._array.copy()) for view in views if view is not None]
-    core.prepare_for_backward()
+    core.prepare_for_shadow()
     for index in reversed(core.missing):
         if index in reducer._sparse:
             reducer._sparse.take(index, None)

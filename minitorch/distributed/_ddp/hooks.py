@@ -86,6 +86,11 @@ class BucketHook:
         self._hook = hook
         self.name = name or getattr(hook, "__qualname__", type(hook).__qualname__)
 
+    def over(self, reducer: GradientReducer, old_group: ProcessGroup) -> BucketHook:
+        """Return the same for another reducer; where the state was the old group, its group."""
+        state = reducer.process_group if self._state is old_group else self._state
+        return BucketHook(reducer, state, self._hook, self.name)
+
     def launch(self, index: int) -> tuple[GradBucket, Future]:
         """Call the hook on bucket ``index``."""
         reducer = self._reducer()

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from ..ddp import DistributedDataParallel
     from .reducer import GradientReducer
 
+# PyTorch names dtypes here as its C++ does.
+_C_NAMES = {
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
 
 def logging_data(ddp: DistributedDataParallel) -> dict[str, Any]:
     """Gather construction facts, bucket layout and times.
@@ -44,7 +54,7 @@ def logging_data(ddp: DistributedDataParallel) -> dict[str, Any]:
         "is_multi_device_module": 0,
         "num_parameter_tensors": len(reducer.parameters),
         "total_parameter_size_bytes": sum(p._array.nbytes for p in reducer.parameters),
-        "dtypes": _joined(dict.fromkeys(_dtype_name(p) for p in reducer.parameters)),
+        "dtypes": _joined(sorted({_dtype_name(p) for p in reducer.parameters})),
         "bucket_cap_bytes": ddp.bucket_bytes_cap,
         "bucket_sizes": _joined(reducer.first_bucket_sizes),
         "broadcast_buffers": int(ddp.broadcast_buffers),
@@ -58,7 +68,7 @@ def logging_data(ddp: DistributedDataParallel) -> dict[str, Any]:
         "num_buckets_reduced": len(reducer.bucket_indices),
         "iteration": core.iterations,
         "has_error": int(bool(core.unfinished())),
-        "comm_hook": reducer.hook_name,
+        "comm_hook": "builtin_hook: ALLREDUCE" if reducer.hook is None else reducer.hook.name,
     }
     if core.has_rebuilt:
         data["rebuilt_bucket_sizes"] = _joined(core.bucket_sizes)
@@ -82,7 +92,8 @@ def _joined(items: Any) -> str:
 
 
 def _dtype_name(parameter: Any) -> str:
-    return str(parameter.dtype).rpartition(".")[2]
+    name = str(parameter.dtype).rpartition(".")[2]
+    return _C_NAMES.get(name, name)
 
 
 def _unused(reducer: GradientReducer) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minitorch.dtypes import dtype as DType
 from minitorch.nn import Module
 
 from .mixed_precision import _MixedPrecision
@@ -56,7 +57,7 @@ def check_mixed_precision(config: Any) -> None:
     Raises
     ------
     TypeError, ValueError
-        If it is not a ``_MixedPrecision``, or one of its dtypes is not floating.
+        If it is not a ``_MixedPrecision``, or one of its dtypes is no dtype or not floating.
     """
     if config is None:
         return
@@ -67,5 +68,7 @@ def check_mixed_precision(config: Any) -> None:
         )
     for name in ("param_dtype", "reduce_dtype", "buffer_dtype"):
         dtype = getattr(config, name)
+        if dtype is not None and not isinstance(dtype, DType):
+            raise TypeError(f"mixed_precision: {name} must be a dtype, got {dtype!r}")
         if dtype is not None and not dtype.is_floating_point:
             raise ValueError(f"mixed_precision: {name} must be a floating dtype, got {dtype}")

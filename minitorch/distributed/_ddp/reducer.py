@@ -63,6 +63,8 @@ class GradientReducer:
     bucket_limits
         Bytes at which a bucket closes: the first bucket's limit, the second's, ...; the last one
         repeats.
+    always_bounded
+        Whether the limits hold in the first iteration too.
     sparse
         Names of the parameters whose gradients hold some rows only.
     watched
@@ -77,6 +79,7 @@ class GradientReducer:
         named_parameters: Sequence[tuple[str, Parameter]],
         bucket_limits: Sequence[int],
         *,
+        always_bounded: bool = False,
         sparse: Iterable[str] = (),
         watched: Sequence[tuple[str, Tensor]] | None = None,
         find_unused_parameters: bool = False,
@@ -104,7 +107,7 @@ class GradientReducer:
             *first_assignment(
                 self.parameters,
                 self.bucket_limits,
-                final=find_unused_parameters and not static_graph,
+                bounded=always_bounded or (find_unused_parameters and not static_graph),
                 sparse=is_sparse,
             ),
             rebuild_limits=self.bucket_limits,
@@ -112,7 +115,7 @@ class GradientReducer:
             skip_unused_buckets=skip_all_reduce_unused_params,
         )
         self.first_bucket_sizes = self._core.bucket_sizes
-        self.hook_name = "builtin_hook: ALLREDUCE"
+        self.hook: BucketHook | None = None  # in place of the all-reduce
         self._slots = Slots(self._core, self.parameters)
         self._sparse = SparseGradients(self, is_sparse)
         self._watch = Watch(self, named_parameters if watched is None else watched)
@@ -277,6 +280,16 @@ class GradientReducer:
 
     # -- end of backward ---------------------------------------------------------------------------
 
+    def _others_may_wait(self) -> bool:
+        """Whether the other ranks may count on this backward, even if it came by no parameter here.
+
+        Not if it was for some inputs only, or the whole module is frozen.
+        """
+        task: Any = mode.task
+        return self._core.started or (
+            not task.has_targets and any(p._requires_grad for p in self.parameters)
+        )
+
     def _end_of_backward(self) -> None:
         self._pass = None
         reducer = self._core
@@ -286,10 +299,15 @@ class GradientReducer:
             never_fired = set(reducer.never_fired)
             for index in reducer.missing:
                 self._mark_unused(index) if index in never_fired else self._mark_ready(index)
-        elif self.find_unused_parameters and not self.static_graph and reducer.started:
-            # Reached by the graph, but not by this backward: an output was left out of the loss.
-            for index in reducer.missing:
-                self._mark_unused(index)
+        elif self._others_may_wait():
+            if not reducer.started:  # no hook has fired, and so nobody has marked them
+                for index in self._unused:
+                    self._mark_unused(index)
+            if self.find_unused_parameters and not self.static_graph:
+                # Reached by the graph, but not by this backward: an output was left out of the
+                # loss.
+                for index in reducer.missing:
+                    self._mark_unused(index)
         if not reducer.all_launched:
             reducer.mark_pass_ended()
             return
@@ -356,7 +374,7 @@ class GradientReducer:
     def register_hook(self, hook: BucketHook) -> None:
         """Replace the all-reduce; once only."""
         self._core.register_hook(hook)
-        self.hook_name = hook.name
+        self.hook = hook
 
     def remove_hooks(self) -> None:
         """Let go of the parameters: their gradients are no longer reduced."""

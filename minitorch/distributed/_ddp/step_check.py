@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from minitorch.tensor import Tensor
 
+    from .delayed import DelayedAllReduce
     from .reducer import GradientReducer
 
 
@@ -26,7 +27,7 @@ class _OpenPasses(threading.local):
 
     def __init__(self) -> None:
         # Reducers whose backward has begun and is not reduced.
-        self.reducers: weakref.WeakSet[GradientReducer] = weakref.WeakSet()
+        self.reducers: weakref.WeakSet[GradientReducer | DelayedAllReduce] = weakref.WeakSet()
         # Reducers in a backward that is to stay local: its forward ran under no_sync.
         self.local: weakref.WeakSet[GradientReducer] = weakref.WeakSet()
         # Reducers at work, whether or not a backward runs.

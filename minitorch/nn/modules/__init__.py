@@ -1,5 +1,6 @@
 """Layers, losses and containers, one file per family, at PyTorch's paths."""
 
+from minitorch.nn.modules import utils as utils
 from minitorch.nn.modules.activation import (
     CELU,
     ELU,

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from minitorch.nn.parallel import distributed
+
 if TYPE_CHECKING:
     from minitorch.distributed.ddp import DistributedDataParallel
 
-__all__ = ["DistributedDataParallel"]
+__all__ = ["DistributedDataParallel", "distributed"]
 
 
 def __getattr__(name: str) -> Any:
