@@ -151,8 +151,8 @@ test: test-core test-python ## all tests: C++, Python, under mpirun
 
 # Out of the Python modules' own objects: nothing is compiled twice. `make core` needs no Python.
 test-core: build
-	@cmake --build $(BUILD) --target core_tests
-	@ctest --output-on-failure --no-tests=error --test-dir $(BUILD)/csrc
+	@$(CMAKE) --build $(BUILD) --target core_tests
+	@$(CTEST) $(BUILD)/csrc
 
 test-python: build $(STAMP)-test $(STAMP)-plot $(STAMP)-demo
 	@OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(PYTEST) -m "not mpi" $(PYTEST_ARGS)
