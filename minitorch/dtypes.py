@@ -100,6 +100,24 @@ def type_word(kind: np.dtype | dtype) -> str:
     return _WORDS.get(kind.name, kind.name)
 
 
+# Where its C++ speaks of itself, PyTorch says these instead.
+_C_WORDS = {
+    "int32": "int",
+    "int64": "long int",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
+def c_type_word(kind: np.dtype | dtype) -> str:
+    """Return C++'s word for a type in PyTorch, such as ``float``."""
+    return _C_WORDS.get(kind.name, kind.name)
+
+
 def _by_name(name: str) -> dtype:
     return NAMED[name]
 

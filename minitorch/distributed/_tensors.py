@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from minitorch.autograd.graph import bump_version
+from minitorch.dtypes import type_word
 from minitorch.tensor import Tensor
 
 from .process_group import ReduceOp
@@ -29,11 +30,6 @@ Finish = Callable[[], None] | None
 PLAIN = frozenset(
     np.dtype(name) for name in ("float32", "float64", "float16", "int32", "int64", "uint8")
 )
-_LONG_NAMES = {
-    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
-    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
-    "bool": "Bool",
-}  # fmt: skip
 
 
 def check_tensor(value: Any, name: str) -> np.ndarray:
@@ -196,9 +192,9 @@ class Reduction:
             self.op = {"sum": "max", "product": "min"}.get(self.op, self.op)
         if op is ReduceOp.AVG:
             if array.dtype.kind not in "fV":
-                name = _LONG_NAMES.get(str(array.dtype), str(array.dtype))
                 raise RuntimeError(
-                    f"result type Float can't be cast to the desired output type {name}"
+                    "result type Float can't be cast to the desired output type "
+                    f"{type_word(array.dtype)}"
                 )
             self.op, self.scale = "sum", 1.0 / size
 

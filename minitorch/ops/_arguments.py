@@ -6,20 +6,8 @@ import warnings
 
 import numpy as np
 
+from minitorch.dtypes import type_word
 from minitorch.ops._typing import Tensor
-
-_SCALAR_NAMES = {
-    "float16": "Half",
-    "float32": "Float",
-    "float64": "Double",
-    "bfloat16": "BFloat16",
-    "int64": "Long",
-    "int32": "Int",
-    "int16": "Short",
-    "int8": "Char",
-    "uint8": "Byte",
-    "bool": "Bool",
-}
 
 # Infinities and nans are results like others; NumPy shall not warn where PyTorch is silent.
 quiet = np.errstate(all="ignore")
@@ -27,7 +15,7 @@ quiet = np.errstate(all="ignore")
 
 def scalar_name(x: Tensor) -> str:
     """PyTorch's word for the element type of `x`: ``Float``, ``Long``, ..."""
-    return _SCALAR_NAMES.get(x._array.dtype.name, x._array.dtype.name)
+    return type_word(x._array.dtype)
 
 
 def same_dtype(x: Tensor, *others: Tensor | None) -> None:

@@ -15,7 +15,7 @@ from numpy import ndarray
 from minitorch.amp.autocast_mode import active as autocast
 from minitorch.amp.autocast_mode import cast_inputs
 from minitorch.autograd.graph import Node, TensorBase, record
-from minitorch.dtypes import type_word
+from minitorch.dtypes import c_type_word, type_word
 from minitorch.ops import generic
 from minitorch.ops.generic import sum_to, swap_last
 
@@ -94,14 +94,9 @@ def bmm_backward(node: Node, grad: Any) -> tuple:
 
 def _check_types(x: ndarray, y: ndarray) -> None:
     if x.dtype != y.dtype:
-        from minitorch.dtypes import from_numpy_dtype
-
-        names = {"float32": "float", "float64": "double", "float16": "c10::Half"}
-        names |= {"bfloat16": "c10::BFloat16", "int64": "long int", "int32": "int"}
-        a, b = from_numpy_dtype(x.dtype).name, from_numpy_dtype(y.dtype).name
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
-            f"{names.get(a, a)} != {names.get(b, b)}"
+            f"{c_type_word(x.dtype)} != {c_type_word(y.dtype)}"
         )
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from ..autograd.graph import wrap
 from ..device import as_device
-from ..dtypes import as_dtype
-from .inplace import scalar_name
+from ..dtypes import as_dtype, type_word
 
 __all__ = ["finish", "new_like", "new_or_out", "shape_of"]
 
@@ -59,8 +58,8 @@ def new_or_out(
         return wrap(np.empty(shape, dtype=kind.numpy))
     if dtype is not None and as_dtype(dtype).numpy != out._array.dtype:
         raise RuntimeError(
-            f"dtype {scalar_name(as_dtype(dtype).numpy)} does not match dtype of out parameter "
-            f"({scalar_name(out._array.dtype)})"
+            f"dtype {type_word(as_dtype(dtype).numpy)} does not match dtype of out parameter "
+            f"({type_word(out._array.dtype)})"
         )
     if out._array.shape != shape:
         out._array = np.empty(shape, dtype=out._array.dtype)

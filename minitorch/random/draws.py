@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..autograd.graph import TensorBase, record, wrap
-from ..dtypes import from_numpy_dtype, get_default_dtype
+from ..dtypes import from_numpy_dtype, get_default_dtype, type_word
 from . import picks, streams
 from ._arguments import finish, new_like, new_or_out, shape_of
 from .generator import Generator, stream_of
-from .inplace import bernoulli_, check_probabilities, normal_, scalar_name
+from .inplace import bernoulli_, check_probabilities, normal_
 
 __all__ = ["bernoulli", "multinomial", "normal"]
 
@@ -128,7 +128,7 @@ def multinomial(
     if weights.dtype.kind not in "fV":
         raise RuntimeError(
             "multinomial only supports floating-point dtypes for input, got: "
-            f"{scalar_name(weights.dtype)}"
+            f"{type_word(weights.dtype)}"
         )
     picks.check_weights(weights, num_samples, replacement)
     picked = picks.multinomial(stream_of(generator), weights, num_samples, replacement)

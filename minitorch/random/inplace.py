@@ -13,7 +13,7 @@ import numpy as np
 
 from ..autograd.graph import TensorBase, wrap
 from ..autograd.inplace import check_inplace, check_writable, requires_grad, write
-from ..dtypes import from_numpy_dtype
+from ..dtypes import type_word
 from . import streams
 from .generator import Generator, stream_of
 
@@ -31,33 +31,15 @@ __all__ = [
     "log_normal_",
     "normal_",
     "random_",
-    "scalar_name",
     "uniform_",
 ]
 
-_NAMES = {
-    "bool": "Bool",
-    "uint8": "Byte",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "float32": "Float",
-    "float64": "Double",
-}
 _C_NAMES = {"uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int"}
-
-
-def scalar_name(dtype: np.dtype) -> str:
-    """PyTorch's name of an element type in error messages, such as ``Float``."""
-    return _NAMES[from_numpy_dtype(dtype).name]
 
 
 def _need_floating(dtype: np.dtype, kernel: str) -> None:
     if dtype.kind not in "fV":
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_word(dtype)}'")
 
 
 def fill(x: Any, draw: Callable[[tuple[int, ...], bool], np.ndarray]) -> Any:
@@ -120,7 +102,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     if dtype.kind not in "fV":
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a "
-            f"floating point but you specified {scalar_name(dtype)}"
+            f"floating point but you specified {type_word(dtype)}"
         )
     stream = stream_of(generator)
     return fill(self, lambda shape, _: streams.exponential(stream, shape, dtype, lambd))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from minitorch.dtypes import c_type_word
 from minitorch.nn import SyncBatchNorm
 
 from .._debug import DebugLevel, get_debug_level
@@ -12,16 +13,6 @@ from .._debug import DebugLevel, get_debug_level
 if TYPE_CHECKING:
     from ..ddp import DistributedDataParallel
     from .reducer import GradientReducer
-
-# PyTorch names dtypes here as its C++ does.
-_C_NAMES = {
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}
 
 
 def logging_data(ddp: DistributedDataParallel) -> dict[str, Any]:
@@ -54,7 +45,7 @@ def logging_data(ddp: DistributedDataParallel) -> dict[str, Any]:
         "is_multi_device_module": 0,
         "num_parameter_tensors": len(reducer.parameters),
         "total_parameter_size_bytes": sum(p._array.nbytes for p in reducer.parameters),
-        "dtypes": _joined(sorted({_dtype_name(p) for p in reducer.parameters})),
+        "dtypes": _joined(sorted({c_type_word(p.dtype) for p in reducer.parameters})),
         "bucket_cap_bytes": ddp.bucket_bytes_cap,
         "bucket_sizes": _joined(reducer.first_bucket_sizes),
         "broadcast_buffers": int(ddp.broadcast_buffers),
@@ -89,11 +80,6 @@ def logging_data(ddp: DistributedDataParallel) -> dict[str, Any]:
 
 def _joined(items: Any) -> str:
     return ", ".join(map(str, items))
-
-
-def _dtype_name(parameter: Any) -> str:
-    name = str(parameter.dtype).rpartition(".")[2]
-    return _C_NAMES.get(name, name)
 
 
 def _unused(reducer: GradientReducer) -> list[int]:
