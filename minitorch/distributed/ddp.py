@@ -271,12 +271,6 @@ class DistributedDataParallel(Building, Accumulation, BufferSync, UnevenInputs):
         """Return what the reducer did and what it took (see ``_ddp/logging.py``)."""
         return logging_data(self)
 
-    def _remove_autograd_hooks(self) -> None:
-        """Stop reducing gradients; the module can be wrapped again."""
-        self.reducer.remove_hooks()
-        if self._delayed is not None:
-            self._delayed.remove_hooks()
-
     def _check_reducer_finalized(self) -> None:
         """Raise if a backward left gradients unreduced."""
         for part in (self.reducer, self._delayed):

@@ -79,6 +79,12 @@ class Building(WrappedModule, HookRegistration):
         guard_optimizers()
         take_over(cast("DistributedDataParallel", self), self.reducer.parameters)
 
+    def _remove_autograd_hooks(self) -> None:
+        """Stop reducing gradients; the module can be wrapped again."""
+        self.reducer.remove_hooks()
+        if self._delayed is not None:
+            self._delayed.remove_hooks()
+
     def _update_process_group(self, new_process_group: Any) -> None:
         """Go on over another group, such as the ranks that are left, with buckets laid out anew.
 
@@ -90,9 +96,7 @@ class Building(WrappedModule, HookRegistration):
             return
         before, old_group = self.reducer, self.process_group
         self.process_group = member_of(new_process_group)
-        before.remove_hooks()
-        if self._delayed is not None:
-            self._delayed.remove_hooks()
+        self._remove_autograd_hooks()
         self._build_reducer()
         if before.hook is not None and self.reducer.hook is None:
             self.reducer.register_hook(before.hook.over(self.reducer, old_group))
