@@ -100,17 +100,18 @@ class FlatParameters:
             If a prox returns another shape, or what is not finite.
         """
         done: list[tuple[Tensor, np.ndarray]] = []
+        without_prox = []  # nothing can fail for these: they move when all others are done
         for param, group, where in self.entries:
             prox, lr = group["prox"], plain(group["lr"])
             if prox is None or not lr > 0.0:
+                without_prox.append((param, group, where))
                 continue
             array = param._array.copy()
             _move(array, group, direction[where])
             done.append((param, _shrunk(array, prox, lr)))
-        for param, group, where in self.entries:
-            if group["prox"] is None or not plain(group["lr"]) > 0.0:
-                _move(param._array, group, direction[where])
-                bump_version(param)
+        for param, group, where in without_prox:
+            _move(param._array, group, direction[where])
+            bump_version(param)
         for param, array in done:
             param._array[...] = array
             bump_version(param)
