@@ -3,28 +3,16 @@
 import copy
 import json
 import math
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from profiler.timelines import check_schema
+from trainer_programs import output_of_two_processes, run_trainer, usage_error
 
 import minitorch as torch
 import minitorch.distributed as dist
 from minitorch import profiler
-
-ROOT = Path(__file__).parents[2]
-FOLDER = str(ROOT / "tutorials" / "trainers")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def trainers():
-    """Make `characters` and `common` importable, as for a script that lies beside them."""
-    sys.path.insert(0, FOLDER)
-    yield
-    sys.path.remove(FOLDER)
 
 
 @pytest.fixture(autouse=True)
@@ -45,10 +33,8 @@ SMALL = (*SMALL, "--batch-size", 12, "--epochs", 3, "--lr", 0.02)
 
 def run(*arguments):
     import characters
-    import common
 
-    command = characters.arguments()
-    return common.launch(characters.main, command.parse_args([*map(str, arguments)]), command)
+    return run_trainer(characters, *arguments)
 
 
 def test_two_ranks_learn_and_say_so(tmp_path, capsys):
@@ -255,10 +241,7 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path):
     ],
 )
 def test_bad_arguments(arguments, complaint, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        run(*arguments)
-    assert stopped.value.code == 2
-    assert complaint in capsys.readouterr().err
+    assert complaint in usage_error(run, arguments, capsys)
 
 
 @pytest.mark.parametrize(
@@ -291,16 +274,8 @@ def test_between_processes(tmp_path):
     """Two processes under mpirun: the same weights as two threads, masks included."""
     options = [*map(str, SMALL), "--regularizer", "zoneout", *NO_FILES]
     options[options.index("--checkpoint") + 1] = str(tmp_path / "c.pt")
-    script = str(ROOT / "tutorials" / "trainers" / "characters.py")
-    done = subprocess.run(
-        [sys.executable, "-m", "minitorch", "launch", "-n", "2", script, *options],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("epoch  3 of 3") == 1
+    printed = output_of_two_processes("characters.py", *options)
+    assert printed.count("epoch  3 of 3") == 1
     options[options.index("--checkpoint") + 1] = "none"
     threads = run("--threads", 2, *options)
     saved = torch.load(tmp_path / "c.pt")["states"]["model"]

@@ -1,30 +1,18 @@
 """The images trainer from end to end, over ranks as threads and on small data."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from profiler.timelines import check_schema
+from trainer_programs import ROOT, output_of_two_processes, run_trainer, usage_error
 
 import minitorch as torch
 import minitorch.distributed as dist
 from minitorch import datasets, profiler
 from minitorch.utils.data import TensorDataset
 
-ROOT = Path(__file__).parents[2]
 RECORDED = json.loads((ROOT / "tests" / "golden" / "trainer.json").read_text())
-
-
-@pytest.fixture(scope="module", autouse=True)
-def trainers():
-    """Make `images` and `common` importable, as they are for a script that lies beside them."""
-    folder = str(ROOT / "tutorials" / "trainers")
-    sys.path.insert(0, folder)
-    yield
-    sys.path.remove(folder)
 
 
 @pytest.fixture
@@ -44,11 +32,9 @@ def digits(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    import common
     import images
 
-    command = images.arguments()
-    return common.launch(images.main, command.parse_args([*map(str, arguments)]), command)
+    return run_trainer(images, *arguments)
 
 
 def files(folder):
@@ -187,18 +173,12 @@ def test_what_is_no_checkpoint_is_refused(digits, tmp_path):
     ],
 )
 def test_bad_arguments(arguments, complaint, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        run(*arguments)
-    assert stopped.value.code == 2
-    assert complaint.lower() in capsys.readouterr().err.lower()
+    assert complaint.lower() in usage_error(run, arguments, capsys).lower()
 
 
 def test_threads_under_mpirun_are_refused(monkeypatch, capsys):
     monkeypatch.setenv("PMI_RANK", "0")
-    with pytest.raises(SystemExit) as stopped:
-        run("--threads", 2)
-    assert stopped.value.code == 2
-    assert "PMI_RANK=0" in capsys.readouterr().err
+    assert "PMI_RANK=0" in usage_error(run, ["--threads", "2"], capsys)
 
 
 def test_a_batch_that_cannot_be_shared_is_refused(digits):
@@ -225,16 +205,8 @@ def test_the_benchmark_measures_this_model():
 def test_between_processes(digits, tmp_path):
     """Two processes under mpirun: the same result as two threads, and one timeline."""
     options = ["--epochs", "2", "--batch-size", "20", "--model", "mlp", *map(str, files(tmp_path))]
-    script = str(ROOT / "tutorials" / "trainers" / "images.py")
-    done = subprocess.run(
-        [sys.executable, "-m", "minitorch", "launch", "-n", "2", script, *options],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("epoch  2 of 2") == 1
+    printed = output_of_two_processes("images.py", *options)
+    assert printed.count("epoch  2 of 2") == 1
     timeline = profiler.load(tmp_path / "t.trace.json")
     check_schema(json.loads((tmp_path / "t.trace.json").read_text()))
     assert timeline.ranks == [0, 1]

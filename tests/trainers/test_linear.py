@@ -5,35 +5,24 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from profiler.timelines import check_schema
+from trainer_programs import FOLDER, output_of_two_processes, run_trainer, usage_error
 
 import minitorch as torch
 import minitorch.distributed as dist
 from minitorch import profiler
 
-ROOT = Path(__file__).parents[2]
 FEW, SAMPLES = 3, 50
-
-
-@pytest.fixture(scope="module", autouse=True)
-def trainers():
-    """Make `common` importable, as it is for a script that lies beside it."""
-    folder = str(ROOT / "tutorials" / "trainers")
-    sys.path.insert(0, folder)
-    yield
-    sys.path.remove(folder)
 
 
 @functools.cache
 def trainer():
     """The script as a module. Its name belongs to a folder of tests as well, hence by its path."""
-    path = ROOT / "tutorials" / "trainers" / "linear.py"
+    path = FOLDER / "linear.py"
     spec = importlib.util.spec_from_file_location("linear_trainer", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -58,12 +47,7 @@ def digits(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    import common
-
-    linear = trainer()
-
-    command = linear.arguments()
-    return common.launch(linear.main, command.parse_args([*map(str, arguments)]), command)
+    return run_trainer(trainer(), *arguments)
 
 
 NO_FILES = ("--checkpoint", "none", "--trace", "none")
@@ -185,25 +169,14 @@ def test_the_mean_over_batches_is_the_mean_over_samples(samples, world, size):
     ],
 )
 def test_bad_arguments(arguments, complaint, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        run(*arguments)
-    assert stopped.value.code == 2
-    assert complaint in capsys.readouterr().err
+    assert complaint in usage_error(run, arguments, capsys)
 
 
 @pytest.mark.mpi
 def test_between_processes(digits):
     """Two processes under mpirun print what two threads compute."""
     options = [*map(str, (*SMALL, *NO_FILES)), "--every", "1"]
-    script = str(ROOT / "tutorials" / "trainers" / "linear.py")
-    done = subprocess.run(
-        [sys.executable, "-m", "minitorch", "launch", "-n", "2", script, *options],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    printed = output_of_two_processes("linear.py", *options)
     threads = run("--threads", 2, *options)
-    assert done.stdout.count(f"pass   {FEW}") == 1
-    assert f"objective {threads.values['objective']:.10f}" in done.stdout
+    assert printed.count(f"pass   {FEW}") == 1
+    assert f"objective {threads.values['objective']:.10f}" in printed

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-ROOT = Path(__file__).parents[2]
-FOLDERS = [str(ROOT / "tutorials" / name) for name in ("reproduce", "trainers", "reproduce/study")]
+pytestmark = pytest.mark.usefixtures("programs")
 
 # A "trainer" that writes its results, once told to by a file beside them, and counts its starts.
 PROGRAM = """
@@ -33,15 +32,6 @@ Path(args["--checkpoint"]).write_text("unfinished")
 history.write_text(json.dumps({"settings": settings, "best_epoch": 1, "valid": score,
                                "test": score + 0.5, "epochs": [row, row]}))
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def programs():
-    """Make `zoneout` and its rooms importable, as for a script that lies beside them."""
-    sys.path[:0] = FOLDERS
-    yield
-    for folder in FOLDERS:
-        sys.path.remove(folder)
 
 
 @pytest.fixture

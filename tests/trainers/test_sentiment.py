@@ -7,30 +7,18 @@ quarter of the sentences.
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from trainer_programs import output_of_two_processes, run_trainer, usage_error
 
 import minitorch as torch
 import minitorch.distributed as dist
 from minitorch import datasets, interpret, nn
 from minitorch.datasets.sentences import FILE
 
-ROOT = Path(__file__).parents[2]
 VALUE = {"good": 1, "fine": 1, "bad": -1, "dull": -1}
 SUBJECTS = ("the film is", "it is", "i found it", "the music was really", "well ,")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def trainers():
-    """Make `sentiment` and `common` importable, as they are for a script that lies beside them."""
-    folder = str(ROOT / "tutorials" / "trainers")
-    sys.path.insert(0, folder)
-    yield
-    sys.path.remove(folder)
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +45,9 @@ def opinions(folder, monkeypatch):
 
 
 def run(*arguments):
-    import common
     import sentiment
 
-    command = sentiment.arguments()
-    return common.launch(sentiment.main, command.parse_args([*map(str, arguments)]), command)
+    return run_trainer(sentiment, *arguments)
 
 
 NO_FILES = ("--checkpoint", "none", "--trace", "none")
@@ -167,10 +153,7 @@ def test_the_checkpoint_of_another_model_is_refused(opinions, tmp_path):
     ],
 )
 def test_bad_arguments(arguments, complaint, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        run(*arguments)
-    assert stopped.value.code == 2
-    assert complaint in capsys.readouterr().err
+    assert complaint in usage_error(run, arguments, capsys)
 
 
 # -- the report ----------------------------------------------------------------------------------
@@ -241,15 +224,7 @@ def test_bags_with_and_without_scipy(monkeypatch):
 def test_between_processes(opinions):
     """Two processes under mpirun print what two threads compute."""
     options = [*map(str, (*SMALL, *NO_FILES))]
-    script = str(ROOT / "tutorials" / "trainers" / "sentiment.py")
-    done = subprocess.run(
-        [sys.executable, "-m", "minitorch", "launch", "-n", "2", script, *options],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    printed = output_of_two_processes("sentiment.py", *options)
     threads = run("--threads", 2, *options)
-    assert done.stdout.count("epoch  2 of 2") == 1
-    assert f"held-out loss {threads.values['loss']:.4f}" in done.stdout
+    assert printed.count("epoch  2 of 2") == 1
+    assert f"held-out loss {threads.values['loss']:.4f}" in printed

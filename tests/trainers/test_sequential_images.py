@@ -1,29 +1,17 @@
 """The sequential images' trainer from end to end, over ranks as threads and on small data."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from profiler.timelines import check_schema
+from trainer_programs import output_of_two_processes, run_trainer
 
 import minitorch as torch
 import minitorch.distributed as dist
 from minitorch.utils.data import TensorDataset
 
-ROOT = Path(__file__).parents[2]
-FOLDER = str(ROOT / "tutorials" / "trainers")
 PER_CLASS = 20
-
-
-@pytest.fixture(scope="module", autouse=True)
-def trainers():
-    """Make the trainer and `common` importable, as for a script that lies beside them."""
-    sys.path.insert(0, FOLDER)
-    yield
-    sys.path.remove(FOLDER)
 
 
 @pytest.fixture(autouse=True)
@@ -50,13 +38,9 @@ SMALL = ("--rows", 7, "--hidden", 8, "--batch-size", 12, "--epochs", 3, "--lr", 
 
 
 def run(*arguments):
-    import common
     import sequential_images
 
-    command = sequential_images.arguments()
-    return common.launch(
-        sequential_images.main, command.parse_args([*map(str, arguments)]), command
-    )
+    return run_trainer(sequential_images, *arguments)
 
 
 def test_two_ranks_learn_and_say_so(tmp_path, capsys):
@@ -198,15 +182,7 @@ def test_between_processes(tmp_path):
     """Two processes under mpirun: the same weights as two threads, masks included."""
     options = [*map(str, SMALL), "--regularizer", "zoneout", *NO_FILES]
     options[options.index("--checkpoint") + 1] = str(tmp_path / "c.pt")
-    script = str(ROOT / "tutorials" / "trainers" / "sequential_images.py")
-    done = subprocess.run(
-        [sys.executable, "-m", "minitorch", "launch", "-n", "2", script, *options],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    output_of_two_processes("sequential_images.py", *options)
     options[options.index("--checkpoint") + 1] = "none"
     threads = run("--threads", 2, *options)
     saved = torch.load(tmp_path / "c.pt")["states"]["model"]

@@ -1,24 +1,11 @@
 """The comparison's gradients through time, and the smallest real runs of its programs."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import minitorch as torch
 
-ROOT = Path(__file__).parents[2]
-FOLDERS = [str(ROOT / "tutorials" / name) for name in ("reproduce", "trainers", "reproduce/study")]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def programs():
-    """Make the programs importable, as for a script that lies beside them."""
-    sys.path[:0] = FOLDERS
-    yield
-    for folder in FOLDERS:
-        sys.path.remove(folder)
+pytestmark = pytest.mark.usefixtures("programs")
 
 
 def test_a_frozen_state_hands_its_gradient_on_unchanged():
