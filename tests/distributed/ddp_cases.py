@@ -12,7 +12,7 @@ import numpy as np
 
 import minitorch as torch
 import minitorch.distributed as dist
-from minitorch import nn
+from minitorch import nn, optim
 from minitorch.nn.parallel import DistributedDataParallel as DDP
 
 F32, F64 = torch.float32, torch.float64
@@ -124,3 +124,15 @@ __all__ = [
     "run",
     "same_on_all",
 ]
+
+
+def train(ddp, inputs, lr=1.0):
+    """Take one step of SGD per input; return the gradients seen."""
+    sgd = optim.SGD(ddp.parameters(), lr=lr)
+    seen = []
+    for x in inputs:
+        sgd.zero_grad()
+        ddp(x).sum().backward()
+        seen.append([grad(p) for p in ddp.parameters()])
+        sgd.step()
+    return seen

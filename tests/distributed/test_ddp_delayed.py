@@ -118,20 +118,25 @@ def test_a_backward_without_the_chosen_parameter_is_an_error():
     run(rank, 1)
 
 
+def raise_in_backward(ddp, parameter, x):
+    """Run a step whose backward ends where it reaches `parameter`."""
+
+    def fail(gradient):
+        raise ArithmeticError("not this time")
+
+    handle = parameter.register_hook(fail)
+    with pytest.raises(ArithmeticError):
+        ddp(x).sum().backward()
+    handle.remove()
+
+
 def test_a_backward_that_raised_after_the_start_is_not_gone_on_from():
     """Its all-reduce is under way, and writes into the gradients of the next step."""
 
     def rank(r):
         ddp = wrap(Chain(), "late", hooked="middle")
         optimizer = torch.optim.SGD(ddp.parameters(), lr=1.0)
-
-        def fail(gradient):
-            raise ArithmeticError("not this time")
-
-        handle = ddp.module.early.register_hook(fail)
-        with pytest.raises(ArithmeticError):
-            ddp(a(r)).sum().backward()
-        handle.remove()
+        raise_in_backward(ddp, ddp.module.early, a(r))
         optimizer.zero_grad()
         for go_on in (optimizer.step, lambda: ddp(a(r)), ddp.sync, ddp._check_reducer_finalized):
             with pytest.raises(RuntimeError, match="Expected to have finished reduction"):
@@ -148,14 +153,7 @@ def test_a_backward_that_raised_before_the_start_is_forgotten():
     def rank(r):
         ddp = wrap(Chain(), "late")
         optimizer = torch.optim.SGD(ddp.parameters(), lr=1.0)
-
-        def fail(gradient):
-            raise ArithmeticError("not this time")
-
-        handle = ddp.module.middle.register_hook(fail)
-        with pytest.raises(ArithmeticError):
-            ddp(a(r)).sum().backward()
-        handle.remove()
+        raise_in_backward(ddp, ddp.module.middle, a(r))
         with pytest.raises(RuntimeError, match=r"\(late\) were not averaged.* Leave out this step"):
             optimizer.step()
         ddp.zero_grad()
