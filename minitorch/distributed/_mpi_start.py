@@ -117,6 +117,8 @@ def _initialised(timeout: timedelta) -> Any:
         # would take the job down.
         mpi4py.rc.initialize = False
         mpi4py.rc.finalize = False
+        # MPICH's wire, UCX, would write its warnings into the program's output. Read when it loads.
+        os.environ.setdefault("UCX_LOG_FILE", "stderr")
     from mpi4py import MPI
 
     if MPI.Is_finalized():

@@ -44,6 +44,14 @@ def test_collectives(mpirun, ranks):
     assert done.stderr == ""
 
 
+def test_what_the_mpi_has_to_say_is_not_in_the_output(mpirun, monkeypatch):
+    monkeypatch.setenv("UCX_LOG_LEVEL", "info")  # a talkative wire, where the MPI has one
+    done = mpirun("no_destroy.py", 2)
+    assert done.status == 0, done.text
+    assert said(done, r"rank \d done") == ["rank 0 done", "rank 1 done"]
+    assert "UCX" not in done.stdout
+
+
 def test_the_end_without_destroy(mpirun):
     done = mpirun("no_destroy.py", 3)
     assert done.status == 0, done.text
