@@ -32,7 +32,7 @@ struct Ticket {
 class Lanes {
  public:
   static constexpr std::size_t kSlots = 4;
-  static constexpr std::size_t kSlotBytes = std::size_t{512} << 10;  // as long as a ring's segment
+  static constexpr std::size_t kSlotBytes = std::size_t{512} << 10;  // two segments of a ring
   static constexpr std::size_t kShortest = std::size_t{16} << 10;    // below: an MPI is as quick
 
   // Bytes of an outbox with lanes to `local_size` ranks (the one to the rank itself stays unused).

@@ -132,7 +132,7 @@ def test_wrong_levels(level, monkeypatch):
 # -- monitored_barrier -----------------------------------------------------------------------------
 
 
-def late(world, absent, wait_all_ranks, timeout=0.3):
+def late(world, absent, wait_all_ranks, timeout=1.0):
     """Errors by rank of a monitored barrier to which the ``absent`` do not come."""
     errors = {}
     over = threading.Event()
@@ -160,10 +160,10 @@ def late(world, absent, wait_all_ranks, timeout=0.3):
 @pytest.mark.parametrize(
     ("world", "absent", "wait_all_ranks", "start"),
     [
-        (2, [1], False, "Rank 1 failed to pass monitoredBarrier in 300 ms"),
-        (4, [1, 3], False, "Rank 1 failed to pass monitoredBarrier in 300 ms"),
-        (4, [1, 3], True, "Ranks 1, 3 failed to pass monitoredBarrier in 300 ms"),
-        (3, [2], True, "Rank 2 failed to pass monitoredBarrier in 300 ms"),
+        (2, [1], False, "Rank 1 failed to pass monitoredBarrier in 1000 ms"),
+        (4, [1, 3], False, "Rank 1 failed to pass monitoredBarrier in 1000 ms"),
+        (4, [1, 3], True, "Ranks 1, 3 failed to pass monitoredBarrier in 1000 ms"),
+        (3, [2], True, "Rank 2 failed to pass monitoredBarrier in 1000 ms"),
     ],
 )
 def test_rank_0_names_who_is_late(world, absent, wait_all_ranks, start):
@@ -214,11 +214,16 @@ def test_monitored_barrier_of_a_group():
 
 
 def test_a_rank_inside_something_else_is_named_with_it():
+    received = threading.Event()
+
     def program(rank):
         if rank == 1:
-            dist.recv(torch.ones(1), 0, tag=5)
+            work = dist.irecv(torch.ones(1), 0, tag=5)
+            received.set()
+            work.wait()
         else:
-            dist.monitored_barrier(timeout=timedelta(seconds=0.4))
+            assert received.wait(20)
+            dist.monitored_barrier(timeout=timedelta(seconds=1.5))
 
     with pytest.raises(dist.CollectiveMismatch) as caught:
         dist.run_local(program, 2, timeout=30)
