@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import pytest
+
+
+def pytest_configure() -> None:
+    # A shell starts what it puts into the background with Ctrl-C ignored, and every program that
+    # a test starts would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=[1, 2, 3, 4])
