@@ -142,6 +142,13 @@ def test_future_follows_pytorch():
         RuntimeError, match="Got the following error when running the callback: ZeroDivisionError"
     ):
         failing.wait()
+
+    def give_up(_):
+        raise dist.CollectiveTimeout("rank 3 is late")
+
+    # One may catch a failed collective by its type, wherever it was launched.
+    with pytest.raises(dist.CollectiveTimeout, match="^rank 3 is late$"):
+        future.then(give_up).wait()
     broken = Future()
     broken.set_exception(KeyError("x"))
     with pytest.raises(KeyError):

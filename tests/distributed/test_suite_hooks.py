@@ -5,6 +5,8 @@ Each test starts with the name of the upstream test it restates. The table is in
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from distributed.ddp_cases import DDP, run
@@ -134,6 +136,23 @@ def summed(ddp, named_buffers):
     return [work.get_future() for work in works]
 
 
+def summed_later(ddp, named_buffers):
+    """The sums arrive only some time after forward and backward have come to their ends."""
+    buffers = list(named_buffers.values())
+    sums = [buffer.clone() for buffer in buffers]
+    for total in sums:
+        dist.all_reduce(total, group=ddp.process_group)
+    future = Future()
+
+    def arrive():
+        for buffer, total in zip(buffers, sums, strict=True):
+            buffer.copy_(total)
+        future.set_result(None)
+
+    threading.Timer(0.1, arrive).start()
+    return [future]
+
+
 class ReadsOnly(Counting):
     """Its forward leaves the buffers alone, so that they may be in flight meanwhile."""
 
@@ -188,14 +207,15 @@ def test_buffer_hook_allreduce(world, hook, where):
 
 
 @worlds
+@pytest.mark.parametrize("hook", [summed, summed_later])
 @pytest.mark.parametrize("where", ["PRE_FORWARD", "POST_FORWARD"])
-def test_buffer_hook_allreduce_return_future(world, where):
+def test_buffer_hook_allreduce_return_future(world, where, hook):
     """Futures are waited for at the end of backward, whichever side of forward they come from."""
 
     def rank(r):
         ddp = DDP(ReadsOnly())
         ddp.module.total.fill_(r + 1.0)
-        ddp._register_buffer_comm_hook(ddp, summed, _BufferCommHookLocation[where])
+        ddp._register_buffer_comm_hook(ddp, hook, _BufferCommHookLocation[where])
         seen = []
         for _ in range(3):
             ddp(torch.full((2, 1), r + 1.0)).sum().backward()
