@@ -12,7 +12,8 @@ What is remembered of the samples belongs to all parameters together; it lies in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -188,17 +189,18 @@ class FiniteSumOptimizer(Optimizer):
         index = self._checked_index(index)
         self._read_gradient(index)
         loss = None
-        if self.param_groups[0]["line_search"]:
-            loss = self._search(index, closure)
         gradient, direction = self._gradient, self._direction
-        self._estimate(index, gradient, direction)
-        self._combine(direction)
-        if not np.isfinite(direction).all():
-            raise FloatingPointError(
-                f"the gradient of sample {index}, or what it is combined with, is not finite; "
-                "nothing has been changed. Look at that sample, or take a smaller lr"
-            )
-        self._layout.descend(direction)
+        with self._step_sizes_kept_if_it_fails():
+            if self.param_groups[0]["line_search"]:
+                loss = self._search(index, closure)
+            self._estimate(index, gradient, direction)
+            self._combine(direction)
+            if not np.isfinite(direction).all():
+                raise FloatingPointError(
+                    f"the gradient of sample {index}, or what it is combined with, is not finite; "
+                    "nothing has been changed. Look at that sample, or take a smaller lr"
+                )
+            self._layout.descend(direction)
         self._commit(index, gradient)
         samples = self.state["samples"]
         samples["steps"] += 1
@@ -261,6 +263,16 @@ class FiniteSumOptimizer(Optimizer):
             decay = plain(group["weight_decay"])
             group["lr"] = self._step_size_of(L, group["mu"], decay, searching=True)
         return loss
+
+    @contextmanager
+    def _step_sizes_kept_if_it_fails(self) -> Iterator[None]:
+        before = [(group["L"], group["lr"]) for group in self.param_groups]
+        try:
+            yield
+        except BaseException:
+            for group, (L, lr) in zip(self.param_groups, before, strict=True):
+                group["L"], group["lr"] = L, lr
+            raise
 
     # -- checks --------------------------------------------------------------------------------
 

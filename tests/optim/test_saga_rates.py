@@ -198,6 +198,24 @@ def test_line_search_complaints():
     assert not opt.state["samples"]["rows"].any()
 
 
+@pytest.mark.parametrize("cls", [SAGA, SAG, SVRG, ProxSGD])
+def test_a_step_refused_after_its_line_search_keeps_the_step_sizes(cls):
+    problem = random_problem(20, 3, "sq")
+
+    def broken(v, step):
+        raise ArithmeticError("not today")
+
+    opt = cls([problem.w], problem.n, prox=broken)
+    opt.init_table(problem.autograd)
+    group = opt.param_groups[0]
+    before, start = (group["L"], group["lr"]), problem.w.tolist()
+    problem.autograd(0)
+    with pytest.raises(ArithmeticError, match="not today"):
+        opt.step(0, partial(problem.loss, 0))
+    assert (group["L"], group["lr"]) == before
+    assert problem.w.tolist() == start
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_line_search_knows_how_coarse_a_half_precision_loss_is(dtype):
     problem = random_problem(8, 3, "sq")
