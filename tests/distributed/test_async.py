@@ -147,7 +147,7 @@ def test_future_follows_pytorch():
         raise dist.CollectiveTimeout("rank 3 is late")
 
     # One may catch a failed collective by its type, wherever it was launched.
-    with pytest.raises(dist.CollectiveTimeout, match="^rank 3 is late$"):
+    with pytest.raises(dist.CollectiveTimeout, match=r"^rank 3 is late$"):
         future.then(give_up).wait()
     broken = Future()
     broken.set_exception(KeyError("x"))

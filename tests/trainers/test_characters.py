@@ -65,19 +65,20 @@ def test_two_ranks_learn_and_say_so(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("method", "ranks"),
+    ("method", "ranks", "end"),
     [
-        ("none", 1),
-        ("none", 3),
-        ("zoneout", 2),
-        ("recurrent-dropout", 1),
-        ("dropout", 1),
+        ("none", 1, "--epochs"),
+        ("none", 3, "--stop-after"),
+        ("zoneout", 2, "--epochs"),
+        ("recurrent-dropout", 1, "--stop-after"),
+        ("dropout", 1, "--epochs"),
     ],
 )
-def test_a_resumed_run_equals_one_that_was_not_interrupted(method, ranks, tmp_path):
+def test_a_resumed_run_equals_one_that_was_not_interrupted(method, ranks, end, tmp_path):
+    """Interrupted with ``--stop-after``, or a shorter run that goes on with more ``--epochs``."""
     start = ("--threads", ranks, *SMALL, "--regularizer", method, *NO_FILES, "--checkpoint")
     whole = run(*start, tmp_path / "a.pt")
-    part = run(*start, tmp_path / "b.pt", "--stop-after", 1)
+    part = run(*start, tmp_path / "b.pt", end, 1)
     rest = run(*start, tmp_path / "b.pt", "--resume")
     expected, got = whole.values["parameters"], rest.values["parameters"]
     assert not all(map(np.array_equal, expected, part.values["parameters"]))

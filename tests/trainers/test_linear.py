@@ -97,11 +97,15 @@ def test_two_ranks_fit_and_say_so(digits, tmp_path, capsys, monkeypatch):
     assert len(timeline.of(rank=0, category="optimizer")) == 40
 
 
-@pytest.mark.parametrize("method", ["saga", "sag", "svrg", "sgd"])
-def test_a_resumed_run_equals_one_that_was_not_interrupted(digits, tmp_path, method):
+@pytest.mark.parametrize(
+    ("method", "end"),
+    [("saga", "--epochs"), ("sag", "--stop-after"), ("svrg", "--epochs"), ("sgd", "--stop-after")],
+)
+def test_a_resumed_run_equals_one_that_was_not_interrupted(digits, tmp_path, method, end):
+    """Interrupted with ``--stop-after``, or a shorter run that goes on with more ``--epochs``."""
     start = ("--threads", 2, *SMALL, "--method", method, "--trace", "none", "--checkpoint")
     whole = run(*start, tmp_path / "a.pt")
-    part = run(*start, tmp_path / "b.pt", "--stop-after", 1)
+    part = run(*start, tmp_path / "b.pt", end, 1)
     rest = run(*start, tmp_path / "b.pt", "--resume")
     expected, got = whole.values["parameters"], rest.values["parameters"]
     assert not all(map(np.array_equal, expected, part.values["parameters"]))

@@ -81,11 +81,12 @@ def test_two_ranks_learn_negation_and_the_bag_of_words_cannot(
         assert saved.model(saved.vocabulary.encode(text)).argmax(dim=1).item() == label
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_a_resumed_run_equals_one_that_was_not_interrupted(opinions, tmp_path, ranks):
+@pytest.mark.parametrize(("ranks", "end"), [(1, "--epochs"), (2, "--stop-after"), (3, "--epochs")])
+def test_a_resumed_run_equals_one_that_was_not_interrupted(opinions, tmp_path, ranks, end):
+    """Interrupted with ``--stop-after``, or a shorter run that goes on with more ``--epochs``."""
     start = ("--threads", ranks, *SMALL, "--trace", "none", "--save", "none", "--checkpoint")
     whole = run(*start, tmp_path / "a.pt")
-    part = run(*start, tmp_path / "b.pt", "--stop-after", 1)
+    part = run(*start, tmp_path / "b.pt", end, 1)
     rest = run(*start, tmp_path / "b.pt", "--resume")
     expected, got = whole.values["parameters"], rest.values["parameters"]
     assert not all(map(np.array_equal, expected, part.values["parameters"]))

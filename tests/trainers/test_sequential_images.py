@@ -60,13 +60,14 @@ def test_two_ranks_learn_and_say_so(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("method", "ranks"),
-    [("none", 3), ("zoneout", 2), ("recurrent-dropout", 1)],
+    ("method", "ranks", "end"),
+    [("none", 3, "--epochs"), ("zoneout", 2, "--stop-after"), ("recurrent-dropout", 1, "--epochs")],
 )
-def test_a_resumed_run_equals_one_that_was_not_interrupted(method, ranks, tmp_path):
+def test_a_resumed_run_equals_one_that_was_not_interrupted(method, ranks, end, tmp_path):
+    """Interrupted with ``--stop-after``, or a shorter run that goes on with more ``--epochs``."""
     start = ("--threads", ranks, *SMALL, "--regularizer", method, *NO_FILES, "--checkpoint")
     whole = run(*start, tmp_path / "a.pt")
-    run(*start, tmp_path / "b.pt", "--stop-after", 2)
+    run(*start, tmp_path / "b.pt", end, 2)
     rest = run(*start, tmp_path / "b.pt", "--resume")
     expected, got = whole.values["parameters"], rest.values["parameters"]
     assert all(map(np.array_equal, expected, got)), "not the same bits"

@@ -189,7 +189,8 @@ def main(rank: int, args: argparse.Namespace) -> common.Summary:
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
     history = common.History("valid", args.patience)
     parts = {"model": model, "optimizer": optimizer, "history": history}
-    done = common.load_checkpoint(args.checkpoint, settings, **parts) if args.resume else 0
+    free = ("epochs", "patience")
+    done = common.load_checkpoint(args.checkpoint, settings, free, **parts) if args.resume else 0
 
     ddp = common.data_parallel(model, args)  # after loading: it sends rank 0's weights to all
     common.rebuild_buckets_now(ddp, text.train[:2].reshape(1, 2))

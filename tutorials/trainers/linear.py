@@ -186,7 +186,8 @@ def main(rank: int, args: argparse.Namespace) -> common.Summary:
     settings = {name: getattr(args, name) for name in names}
     tables = AllShards(optimizer)
     state = {"model": model, "optimizer": tables}
-    done = common.load_checkpoint(args.checkpoint, settings, **state) if args.resume else 0
+    free = ("epochs",)
+    done = common.load_checkpoint(args.checkpoint, settings, free, **state) if args.resume else 0
     if done and args.method == "svrg":
         optimizer.closure = backward
     elif not done:

@@ -123,7 +123,8 @@ def main(rank: int, args: argparse.Namespace) -> common.Summary:
     names = "limit validation epochs batch_size lr seed algorithm embedding hidden dropout at_least"
     settings = {name: getattr(args, name) for name in names.split()}
     state = {"model": model, "optimizer": optimizer}
-    done = common.load_checkpoint(args.checkpoint, settings, **state) if args.resume else 0
+    free = ("epochs",)
+    done = common.load_checkpoint(args.checkpoint, settings, free, **state) if args.resume else 0
 
     ddp = common.data_parallel(model, args)  # after loading: it sends rank 0's weights to all
     common.rebuild_buckets_now(ddp, together(train[:2])[0])

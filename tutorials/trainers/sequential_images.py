@@ -166,7 +166,8 @@ def main(rank: int, args: argparse.Namespace) -> common.Summary:
     optimizer = torch.optim.RMSprop(model.parameters(), lr=args.lr, alpha=0.5)
     history = common.History("valid", args.patience)
     state = {"model": model, "optimizer": optimizer, "history": history}
-    done = common.load_checkpoint(args.checkpoint, settings, **state) if args.resume else 0
+    free = ("epochs", "patience")
+    done = common.load_checkpoint(args.checkpoint, settings, free, **state) if args.resume else 0
 
     ddp = common.data_parallel(model, args)  # after loading: it sends rank 0's weights to all
     common.rebuild_buckets_now(ddp, parts.train.tensors[0][:2])

@@ -29,8 +29,13 @@ def save_checkpoint(path: Path | None, settings: dict[str, Any], epoch: int, **p
     torch.save(content | {"random": torch.get_rng_state()}, path)
 
 
-def load_checkpoint(path: Path | None, settings: dict[str, Any], **parts: Any) -> int:
+def load_checkpoint(
+    path: Path | None, settings: dict[str, Any], free: tuple[str, ...] = (), **parts: Any
+) -> int:
     """Bring back what `save_checkpoint` wrote; return how many epochs are done, 0 without a file.
+
+    The settings must be those of the file, but for the `free` ones, on which the epochs that are
+    done do not depend: `epochs`, where no schedule looks ahead to the last one.
 
     Raises
     ------
@@ -55,7 +60,7 @@ def load_checkpoint(path: Path | None, settings: dict[str, Any], **parts: Any) -
     different = [
         f"{name} was {saved.get(name)!r} and is {settings.get(name)!r} now"
         for name in {**saved, **settings}
-        if saved.get(name) != settings.get(name)
+        if name not in free and saved.get(name) != settings.get(name)
     ]
     if different:
         raise SystemExit(
