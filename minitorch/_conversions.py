@@ -127,7 +127,7 @@ class Conversions:
         return builtins.bool((self._array == other).any())
 
     def __format__(self: Any, spec: str) -> str:
-        return format(self.item(), spec) if spec and not self._array.ndim else repr(self)
+        return object.__format__(self, spec) if self._array.ndim else format(self.item(), spec)
 
     def __repr__(self: Any) -> str:
         return tensor_repr(self)

@@ -61,6 +61,7 @@ from minitorch.ops.regression_loss import (
     mse_loss,
     smooth_l1_loss,
 )
+from minitorch.ops.shape import broadcast_tensors
 from minitorch.ops.softmax import log_softmax, softmax, softmin
 
 __all__ = [
@@ -235,7 +236,11 @@ def _normalize(input: Tensor, p: float, dim: int, eps: float) -> Tensor:
 
 @computed_in_float32
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Cosine of the angle between `x1` and `x2` along `dim`; norms count as at least `eps`."""
+    """Cosine of the angle between `x1` and `x2` along `dim`; norms count as at least `eps`.
+
+    The two are broadcast together first.
+    """
+    x1, x2 = broadcast_tensors(x1, x2)
     first = x1 / x1.norm(2, dim, keepdim=True).clamp(min=eps)
     second = x2 / x2.norm(2, dim, keepdim=True).clamp(min=eps)
     return (first * second).sum(dim)

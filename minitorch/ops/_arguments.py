@@ -55,6 +55,13 @@ def is_float(array: np.ndarray) -> bool:
     return array.dtype.kind in "fV"
 
 
+def check_float(x: Tensor, name: str) -> np.ndarray:
+    """Return the array of `x`; refuse other types than floating point, `name` being the op's."""
+    if not is_float(x._array):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(x)}'")
+    return x._array
+
+
 def widen(array: np.ndarray) -> np.ndarray:
     """Return 16-bit floats as float32, where sums and products are formed; others unchanged."""
     return array.astype(np.float32) if array.dtype.itemsize == 2 and is_float(array) else array

@@ -13,7 +13,7 @@ import numpy as np
 
 from minitorch.autograd import Node, TensorBase, record
 from minitorch.ops import generic
-from minitorch.ops._arguments import is_float, quiet, scalar_name, widen
+from minitorch.ops._arguments import check_float, quiet, widen
 from minitorch.ops._typing import Tensor
 from minitorch.ops.generic import exp, where
 from minitorch.ops.precision import computed_in_float32, wide
@@ -41,16 +41,10 @@ def _finish(x: Tensor, out: Tensor, inplace: bool) -> Tensor:
     return x.copy_(out) if inplace else out
 
 
-def _check_float(x: Tensor, name: str) -> np.ndarray:
-    if not is_float(x._array):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(x)}'")
-    return x._array
-
-
 @quiet
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """``x`` where positive, ``negative_slope * x`` elsewhere."""
-    x = _check_float(input, "leaky_relu_cpu")
+    x = check_float(input, "leaky_relu_cpu")
     factor = np.where(x > 0, x.dtype.type(1), x.dtype.type(negative_slope))
     out = _piecewise(input, x * factor, factor, "LeakyReluBackward0", (negative_slope,))
     return _finish(input, out, inplace)
@@ -81,7 +75,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 @quiet
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """``clamp(x + 3, 0, 6) / 6``."""
-    x = _check_float(input, "hardsigmoid")
+    x = check_float(input, "hardsigmoid")
     inside = ((x > -3) & (x < 3)) / 6
     out = _piecewise(input, np.clip(x + 3, 0, 6) / 6, inside, "HardsigmoidBackward0")
     return _finish(input, out, inplace)
@@ -97,7 +91,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``x`` where ``|x| > lambd``, else 0."""
-    x = _check_float(input, "hardshrink_cpu")
+    x = check_float(input, "hardshrink_cpu")
     far = np.abs(x) > lambd
     return _piecewise(input, np.where(far, x, x.dtype.type(0)), far, "HardshrinkBackward0")
 
@@ -107,7 +101,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``x`` moved towards 0 by `lambd`, and 0 where it would change sign."""
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
-    x = _check_float(input, "softshrink_cpu")
+    x = check_float(input, "softshrink_cpu")
     out = x - np.clip(x, -lambd, lambd)
     return _piecewise(input, out, np.abs(x) > lambd, "SoftshrinkBackward0")
 
@@ -134,7 +128,7 @@ def sigmoid_array(x: np.ndarray) -> np.ndarray:
 
     The form ``(1 + tanh(x/2)) / 2`` never overflows, but cancels for negative `x`.
     """
-    out = np.negative(x)
+    out = np.asarray(np.negative(x))  # of a 0-d array NumPy makes a scalar
     np.exp(out, out=out)
     out += 1
     return np.reciprocal(out, out=out)
@@ -188,7 +182,7 @@ def _smooth(x: Tensor, out: np.ndarray, slope: Any, name: str, ctx: Any = None) 
 @quiet
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * sigmoid(x)``, also called swish."""
-    x = widen(_check_float(input, "silu_cpu"))
+    x = widen(check_float(input, "silu_cpu"))
     return _finish(
         input, _smooth(input, x * sigmoid_array(x), _silu_slope, "SiluBackward0"), inplace
     )
@@ -197,7 +191,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 @quiet
 def logsigmoid(input: Tensor) -> Tensor:
     """``log(sigmoid(x))``, accurate for large ``|x|``."""
-    x = widen(_check_float(input, "log_sigmoid_cpu"))
+    x = widen(check_float(input, "log_sigmoid_cpu"))
     out = np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
     return _smooth(input, out, _logsigmoid_slope, "LogSigmoidBackward0")
 
@@ -206,7 +200,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 def _elu(
     input: Tensor, alpha: float, scale: float, sharpness: float, name: str, inplace: bool
 ) -> Tensor:
-    x = widen(_check_float(input, "elu_cpu"))
+    x = widen(check_float(input, "elu_cpu"))
     out = np.where(x > 0, scale * x, alpha * scale * np.expm1(np.minimum(x, 0) * sharpness))
     out = _smooth(input, out, _elu_slope, name, (alpha, scale, sharpness))
     return _finish(input, out, inplace)
@@ -233,7 +227,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 @quiet
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * tanh(softplus(x))``."""
-    x = widen(_check_float(input, "mish"))
+    x = widen(check_float(input, "mish"))
     s = sigmoid_array(x)
     out = x * (s * (2 - s) / (s * s - 2 * s + 2))
     return _finish(input, _smooth(input, out, _mish_slope, "MishBackward0"), inplace)
@@ -242,7 +236,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 @quiet
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * clamp(x + 3, 0, 6) / 6``."""
-    x = widen(_check_float(input, "hardswish"))
+    x = widen(check_float(input, "hardswish"))
     out = _smooth(input, x * (np.clip(x + 3, 0, 6) / 6), _hardswish_slope, "HardswishBackward0")
     return _finish(input, out, inplace)
 

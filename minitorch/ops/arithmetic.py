@@ -44,7 +44,7 @@ def operands(a: Any, b: Any) -> tuple:
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Return ``input + alpha * other``."""
     if alpha != 1:
-        return _add_scaled(input, other, alpha)
+        return _with_scaled(add, input, other, alpha)
     try:
         x, y = input._array, other._array
     except AttributeError:
@@ -71,12 +71,24 @@ def add_backward(node: Node, grad: Any) -> tuple:
     )
 
 
-def _add_scaled(input: Any, other: Any, factor: Any) -> Any:
+def _with_scaled(combine: Any, input: Any, other: Any, alpha: Any) -> Any:
+    """Combine `input` with ``alpha * other``, scaled in the type that the two have together."""
     if not isinstance(other, TensorBase):
-        return add(input, other * factor)
-    if input._array.dtype.itemsize == other._array.dtype.itemsize != 2:
-        return add(input, mul(other, factor))
-    return in_float32(lambda a, b: add(a, mul(b, factor)), input, other)
+        return combine(input, other * alpha)
+    if not isinstance(input, TensorBase):
+        return combine(input, mul(other, alpha))
+    kinds = {x._array.dtype.kind for x in (input, other)}
+    if combine is sub and len(kinds) > 1 and "b" in kinds:
+        raise _bool_subtraction()
+    input, other = same_type(input, other)
+    kind, size = input._array.dtype.kind, input._array.dtype.itemsize
+    if kind in "biu" and isinstance(alpha, float):
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    if size == 2 and kind != "i":
+        return in_float32(lambda a, b: combine(a, mul(b, alpha)), input, other)
+    return combine(input, mul(other, bool(alpha) if kind == "b" else alpha))
 
 
 def _add_number(a: Any, b: Any) -> Any:
@@ -95,12 +107,14 @@ def add_number_backward(node: Node, grad: Any) -> tuple:
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Return ``input - alpha * other``."""
     if alpha != 1:
-        return _add_scaled(input, other, -alpha)
+        return _with_scaled(sub, input, other, alpha)
     try:
         x, y = input._array, other._array
     except AttributeError:
         return _sub_number(input, other)
     if x.dtype is not y.dtype:
+        if "b" in (x.dtype.kind, y.dtype.kind):
+            raise _bool_subtraction()
         input, other = same_type(input, other)
         x, y = input._array, other._array
     if x.dtype.kind == "b":

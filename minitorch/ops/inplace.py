@@ -147,6 +147,8 @@ divide_ = true_divide_ = div_
 
 def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Write the values of `src`, broadcast and converted, into this tensor."""
+    if isinstance(src, (bool, int, float)):
+        src = wrap(np.asarray(src))
     if not isinstance(src, TensorBase):
         raise TypeError(f"copy_(): argument 'other' must be Tensor, not {type(src).__name__}")
     if not mode.grad_enabled or not (requires_grad(self) or requires_grad(src)):

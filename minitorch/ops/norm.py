@@ -14,7 +14,7 @@ import numpy as np
 
 from minitorch.autograd import Node, bump_version, record
 from minitorch.dtypes import finfo
-from minitorch.ops._arguments import quiet, widen
+from minitorch.ops._arguments import check_float, quiet, widen
 from minitorch.ops._composed import composed_gradients
 from minitorch.ops._typing import Tensor
 from minitorch.ops.precision import computed_in_float32, in_float32
@@ -134,7 +134,7 @@ def batch_norm(
             f"Expected more than 1 value per channel when training, got input size {input.shape!r}"
         )
     shape = input.shape
-    x = widen(input._array).reshape(*shape[:2], math.prod(shape[2:]))
+    x = widen(check_float(input, "batch_norm")).reshape(*shape[:2], math.prod(shape[2:]))
     mean, var = _batch_statistics(x)
     inverse = 1 / np.sqrt(var + eps)
     scale = inverse if weight is None else inverse * weight._array
@@ -241,6 +241,7 @@ def layer_norm(
     `weight` and `bias` have the shape `normalized_shape`.
     """
     inner = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    check_float(input, "LayerNormKernelImpl")
     _check_layer_norm(input, inner, weight, bias)
     shape = input.shape
     rows, width = math.prod(shape[: len(shape) - len(inner)]), math.prod(inner)
@@ -304,6 +305,7 @@ def group_norm(
             "Expected number of channels in input to be divisible by num_groups, but got input "
             f"of shape {list(shape)} and num_groups={num_groups}"
         )
+    check_float(input, "GroupNormKernelImpl")
     width = math.prod(shape[1:]) // num_groups
     rows = input.reshape(shape[0], num_groups, width)
     out = layer_norm(rows, (width,), eps=eps).reshape(shape)
@@ -333,6 +335,7 @@ def instance_norm(
         raise ValueError(
             f"Expected more than 1 spatial element when training, got input size {input.shape!r}"
         )
+    check_float(input, "batch_norm")
     if running_mean is not None and running_var is not None:
         samples = widen(input._array).reshape(*input.shape[:2], math.prod(input.shape[2:]))
         _blend(running_mean, samples.mean(axis=2).mean(axis=0), momentum)
@@ -348,6 +351,7 @@ def rms_norm(
 ) -> Tensor:
     """Divide by the root mean square over the last dimensions, then scale by `weight`."""
     inner = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    check_float(input, "rms_norm")
     _check_layer_norm(input, inner, weight, None)
     if eps is None:
         eps = float(finfo(input.dtype).eps)

@@ -12,10 +12,9 @@ import numpy as np
 
 from minitorch.autograd import Node, record
 from minitorch.ops._arguments import (
+    check_float,
     implicit_dim,
-    is_float,
     quiet,
-    scalar_name,
     widen,
     wrap_dim,
 )
@@ -62,7 +61,7 @@ def log_softmax_backward(node: Node, grad: Any) -> tuple:
     (y,), axis = node.saved, node.ctx
     if type(grad) is not np.ndarray:
         return (grad - y.exp() * grad.sum(axis, keepdim=True),)
-    wide, out = widen(grad), np.exp(widen(y))
+    wide, out = widen(grad), np.asarray(np.exp(widen(y)))  # 0-d: NumPy makes a scalar
     out *= wide.sum(axis=axis, keepdims=True)
     return (np.subtract(wide, out, out=out).astype(grad.dtype, copy=False),)
 
@@ -71,9 +70,7 @@ def _apply(x: Tensor, dim: int | None, dtype: Any, name: str, kernel: Any, rule:
     dim = wrap_dim(implicit_dim(name, x.dim(), dim), x.dim())
     if dtype is not None:
         x = x.to(dtype)
-    if not is_float(x._array):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(x)}'")
-    array = x._array
+    array = check_float(x, name)
     out = kernel(array.reshape(1) if array.ndim == 0 else array, dim).reshape(array.shape)
     # A 0-d input is a single class: the rule then sums over nothing.
     return record(out, rule, (x,), (out,), dim if array.ndim else ())

@@ -205,3 +205,24 @@ def test_names_of_nodes() -> None:
     assert F.max_pool2d(x, 2).grad_fn.name() == "MaxPool2DWithIndicesBackward0"
     assert F.softmax(x, 1).grad_fn.name() == "SoftmaxBackward0"
     assert F.leaky_relu(x).grad_fn.name() == "LeakyReluBackward0"
+
+
+def test_cosine_similarity_broadcasts():
+    x, y = minitorch.tensor([[3.0, 4.0], [0.0, 2.0]]), minitorch.tensor([0.0, 1.0])
+    assert F.cosine_similarity(x, y).tolist() == pytest.approx([0.8, 1.0])
+    assert F.cosine_similarity(y, x.double()).dtype is minitorch.float64
+
+
+@pytest.mark.parametrize(
+    ("kernel", "call"),
+    [
+        ("LayerNormKernelImpl", lambda x: F.layer_norm(x, (4,))),
+        ("GroupNormKernelImpl", lambda x: F.group_norm(x, 1)),
+        ("batch_norm", lambda x: F.batch_norm(x, None, None, training=True)),
+        ("batch_norm", F.instance_norm),
+        ("rms_norm", lambda x: F.rms_norm(x, (4,))),
+    ],
+)
+def test_whole_numbers_are_not_normalised(kernel, call):
+    with pytest.raises(NotImplementedError, match=f"^\"{kernel}\" not implemented for 'Long'$"):
+        call(minitorch.arange(8).reshape(2, 1, 4))
